@@ -1,0 +1,84 @@
+package contract
+
+// Workflow type names. A workflow's id is its prefix and the caller's key:
+// "send/K", "run/K", "git-fetch/K".
+const (
+	WorkflowSend        = "Send"
+	WorkflowReview      = "Review"
+	WorkflowRun         = "Run"
+	WorkflowGitLsRemote = "GitLsRemote"
+	WorkflowGitFetch    = "GitFetch"
+)
+
+// Prefixes of workflow ids.
+const (
+	PrefixSend        = "send/"
+	PrefixReview      = "review/"
+	PrefixRun         = "run/"
+	PrefixGitLsRemote = "git-ls-remote/"
+	PrefixGitFetch    = "git-fetch/"
+)
+
+// Activity type names: the outside system, a dot, and the one request made.
+const (
+	ActivityDiscordCreateMessage = "discord.create_message"
+	ActivityDiscordListMessages  = "discord.list_messages"
+	ActivityDiscordCurrentUser   = "discord.current_user"
+	ActivityTelegramSendMessage  = "telegram.send_message"
+	ActivityModelAttempt         = "model.attempt"
+	ActivityModelPlan            = "model.plan"
+	ActivityModelNotice          = "model.notice"
+	ActivityGitLsRemote          = "git.ls_remote"
+	ActivityGitFetch             = "git.fetch"
+)
+
+// Task queues. Work runs, workflow and activities alike, on the queue of the
+// outside it touches, so that an activity can start eagerly on the worker that
+// scheduled it; what touches nothing outside runs on QueueWorkflows.
+const (
+	QueueWorkflows = "holdfast-workflows"
+	QueueDiscord   = "holdfast-discord"
+	QueueTelegram  = "holdfast-telegram"
+	QueueModel     = "holdfast-model"
+	QueueGit       = "holdfast-git"
+)
+
+// Queries that workflows answer.
+const (
+	QueryState    = "state"
+	QueryAttempts = "attempts"
+	QueryParts    = "parts"
+)
+
+// Updates that a review takes from an operator (C1).
+const (
+	UpdateSettle  = "settle"
+	UpdateRetry   = "retry"
+	UpdateAbandon = "abandon"
+)
+
+// Search attributes (I4), all of type Keyword.
+const (
+	AttributeKind        = "HoldfastKind"
+	AttributeChannel     = "HoldfastChannel"
+	AttributeAccount     = "HoldfastAccount"
+	AttributeDestination = "HoldfastDestination"
+	AttributeProvider    = "HoldfastProvider"
+	AttributeModel       = "HoldfastModel"
+	AttributeState       = "HoldfastState"
+	AttributeOutcome     = "HoldfastOutcome"
+	AttributeReason      = "HoldfastReason"
+)
+
+// SearchAttributes lists every search attribute that must be registered.
+func SearchAttributes() []string {
+	return []string{
+		AttributeKind, AttributeChannel, AttributeAccount, AttributeDestination,
+		AttributeProvider, AttributeModel, AttributeState, AttributeOutcome, AttributeReason,
+	}
+}
+
+// MemoPayloadHash is the memo field that holds the hash of a workflow's input.
+// A second start under the same key is answered with the first result only if
+// the hash is the same; otherwise it is refused.
+const MemoPayloadHash = "holdfast_payload_hash"
