@@ -43,7 +43,7 @@ func explain(f *policies.Fault) string {
 	_ = json.Unmarshal(f.Body, &body)
 	said := ""
 	if body.Message != "" {
-		said = fmt.Sprintf(": %s", redact.Text(body.Message))
+		said = fmt.Sprintf(": %s", redact.String(body.Message))
 		if body.Code != 0 {
 			said += fmt.Sprintf(" (code %d)", body.Code)
 		}

@@ -19,7 +19,7 @@ func explain(f *policies.Fault) string {
 	if f.Status != 0 {
 		guidance = guidanceOf(f)
 	}
-	guidance = shorten(redact.Text(guidance))
+	guidance = shorten(redact.String(guidance))
 	switch {
 	case f.Status >= 200 && f.Status <= 299 && guidance != "":
 		return fmt.Sprintf("%s reported an error in its answer: %s", who, guidance)

@@ -99,24 +99,12 @@ func (a *Activities) agent(in contract.RunInput) (Agent, error) {
 	return agent, nil
 }
 
-// targets lists the candidates: the requested model, its siblings at the same
-// provider, then the fallbacks in configured order, each with every auth
-// profile of its provider (M3.6).
+// targets lists the candidates in configured order, the requested model first,
+// each with every auth profile of its provider (M3.6).
 func (a *Activities) targets(agent Agent) ([]transcript.Target, error) {
-	requested, _, err := a.find(agent.Model)
-	if err != nil {
-		return nil, err
-	}
-	targets, err := a.expand(agent.Model, false)
-	if err != nil {
-		return nil, err
-	}
-	for _, name := range agent.Fallbacks {
-		provider, _, err := a.find(name)
-		if err != nil {
-			return nil, err
-		}
-		more, err := a.expand(name, provider == requested)
+	var targets []transcript.Target
+	for _, name := range append([]string{agent.Model}, agent.Fallbacks...) {
+		more, err := a.expand(name)
 		if err != nil {
 			return nil, err
 		}
@@ -143,7 +131,7 @@ func (a *Activities) find(name string) (provider string, model Model, err error)
 	return provider, Model{Name: wanted}, nil
 }
 
-func (a *Activities) expand(name string, sibling bool) ([]transcript.Target, error) {
+func (a *Activities) expand(name string) ([]transcript.Target, error) {
 	provider, m, err := a.find(name)
 	if err != nil {
 		return nil, err
@@ -155,9 +143,8 @@ func (a *Activities) expand(name string, sibling bool) ([]transcript.Target, err
 	var targets []transcript.Target
 	for _, profile := range profiles {
 		targets = append(targets, transcript.Target{
-			Candidate: contract.Candidate{Provider: provider, Model: m.Name, AuthProfile: profile},
-			Sibling:   sibling, ContextWindow: m.ContextWindow,
-			InputPrice: m.InputPrice, OutputPrice: m.OutputPrice,
+			Candidate:     contract.Candidate{Provider: provider, Model: m.Name, AuthProfile: profile},
+			ContextWindow: m.ContextWindow, InputPrice: m.InputPrice, OutputPrice: m.OutputPrice,
 		})
 	}
 	return targets, nil

@@ -48,7 +48,7 @@ func explain(f *policies.Fault) string {
 	_ = json.Unmarshal(f.Body, &body)
 	said := ""
 	if body.Description != "" {
-		said = ": " + redact.Text(body.Description)
+		said = ": " + redact.String(body.Description)
 	}
 	switch {
 	case f.Status == 401:

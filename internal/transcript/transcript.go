@@ -74,7 +74,6 @@ type Plan struct {
 // Target is one candidate of the plan with what a decision needs of it.
 type Target struct {
 	Candidate     contract.Candidate `json:"candidate"`
-	Sibling       bool               `json:"sibling,omitempty"`
 	ContextWindow int                `json:"context_window,omitempty"`
 	// Prices in currency units per million tokens; 0 when not configured.
 	InputPrice  float64 `json:"input_price,omitempty"`
