@@ -18,7 +18,8 @@ const (
 )
 
 // Health is what is remembered of one auth profile or model. It is plain data
-// with no clock: a workflow stores it and passes the time in.
+// with no clock: a workflow stores it and passes the time in. A success clears
+// it to its zero value.
 type Health struct {
 	Until  time.Time `json:"until,omitzero"`
 	Reason Reason    `json:"reason,omitempty"`

@@ -13,7 +13,7 @@ const saturationTail = time.Minute
 // refilled: one minute after the latest floor. Earlier memories are never
 // shortened.
 func SaturatedUntil(earlier, now time.Time, floor Floor) time.Time {
-	until := now.Add(floor.Wait + saturationTail)
+	until := now.Add(floor.Wait).Add(saturationTail)
 	if until.Before(earlier) {
 		return earlier
 	}
@@ -42,8 +42,8 @@ type AuthProfileRules struct {
 
 // SelectAuthProfiles orders the auth profiles of one provider for a run (P6):
 // the pinned one alone, else usable before cooled, OAuth before API key, least
-// recently used first; cooled ones by their release. When the first choice is a
-// subscription, API keys of other accounts are left out unless allowed.
+// recently used first; cooled ones by their release. Where there are
+// subscriptions, API keys of other accounts are left out unless allowed.
 func SelectAuthProfiles(profiles []AuthProfileState, rules AuthProfileRules, now time.Time) []AuthProfileState {
 	if rules.Pin != "" {
 		return slices.DeleteFunc(slices.Clone(profiles), func(p AuthProfileState) bool { return p.Name != rules.Pin })
@@ -53,13 +53,17 @@ func SelectAuthProfiles(profiles []AuthProfileState, rules AuthProfileRules, now
 	if rules.AllowOtherAccount {
 		return ordered
 	}
-	i := slices.IndexFunc(ordered, func(p AuthProfileState) bool { return p.Subscription })
-	if i < 0 || i > 0 && !ordered[0].Subscription {
+	var accounts []string
+	for _, p := range ordered {
+		if p.Subscription {
+			accounts = append(accounts, p.Account)
+		}
+	}
+	if len(accounts) == 0 {
 		return ordered
 	}
-	account := ordered[0].Account
 	return slices.DeleteFunc(ordered, func(p AuthProfileState) bool {
-		return !p.OAuth && !p.Subscription && p.Account != account
+		return !p.OAuth && !p.Subscription && !slices.Contains(accounts, p.Account)
 	})
 }
 
