@@ -32,6 +32,8 @@ type Provider struct {
 	// key.
 	AuthProfiles []string
 	Models       []Model
+	// NoStream asks for whole answers instead of streams.
+	NoStream bool
 	// Transport options; the connect limit comes from Limits.
 	Transport attempt.Options
 }
@@ -54,6 +56,7 @@ type Agent struct {
 	ReasoningEffort string
 	Policy          string
 	MaxRetries      *int
+	Deadline        time.Duration // defaults to DefaultDeadline
 	SilenceToken    string
 }
 
