@@ -224,17 +224,15 @@ func (a *Activities) run(ctx context.Context, op policies.Operation, in contract
 // spent, the worker is stopping, or the work was cancelled.
 func (a *Activities) interrupted(ctx context.Context, op policies.Operation) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		f := policies.Fault{Surface: policies.SurfaceGit, Operation: op, Termination: "timeout"}
-		return failure.New(failure.FromVerdict(&f, policies.Verdict{
-			Reason: policies.ReasonDeadline, Permanent: true, Effect: policies.EffectNone, Rule: "G3/timeout",
-		}, "the operation's time was spent; give it more with --timeout"), failure.Options{})
+		fault := policies.Fault{Surface: policies.SurfaceGit, Operation: op, Termination: "timeout"}
+		return report(failure.FromVerdict(&fault, a.judge(&fault), "the operation's time was spent; give it more with --timeout"))
 	}
 	select {
 	case <-activity.GetWorkerStopChannel(ctx):
-		return failure.New(contract.Failure{
-			Surface: string(policies.SurfaceGit), Reason: string(policies.ReasonWorkerLost), Rule: "G3/worker_lost",
-			RetrySame: true, Effect: string(policies.EffectNone), Message: "the worker stopped before the operation ended", Attempts: 1,
-		}, failure.Options{})
+		return report((&localError{
+			reason: policies.ReasonWorkerLost, rule: "G3/worker_lost", retry: true,
+			message: "the worker stopped before the operation ended",
+		}).failure())
 	default:
 		return temporal.NewCanceledError()
 	}

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -251,6 +252,15 @@ func (t *trackedFiles) Rename(from, to string) error {
 	}
 	pack := filepath.Join(t.common, to)
 	return syncAll(pack, strings.TrimSuffix(pack, ".pack")+".idx", filepath.Dir(pack))
+}
+
+// ReadDir hides the locks of refs, which go-git would take for refs.
+func (t *trackedFiles) ReadDir(dir string) ([]os.FileInfo, error) {
+	entries, err := t.Filesystem.ReadDir(dir)
+	if first, _, _ := strings.Cut(filepath.ToSlash(dir), "/"); first != "refs" {
+		return entries, err
+	}
+	return slices.DeleteFunc(entries, func(e os.FileInfo) bool { return strings.HasSuffix(e.Name(), ".lock") }), err
 }
 
 // Chmod lets go-git make its packs read-only, as git's are.

@@ -112,30 +112,37 @@ func localFault(err error) *localError {
 func (a *Activities) fail(op policies.Operation, rec *attempt.Record, err error) error {
 	err = unwrap(err)
 	var local *localError
-	if errors.As(err, &local) {
-		return failure.New(local.failure(), failure.Options{})
+	if !errors.As(err, &local) {
+		local = localFault(err)
 	}
-	if local := localFault(err); local != nil {
-		return failure.New(local.failure(), failure.Options{})
+	if local != nil {
+		return report(local.failure())
 	}
 	fault := faultOf(rec, err)
 	fault.Operation = op
 	verdict := a.judge(&fault)
-	f := failure.FromVerdict(&fault, verdict, message(&fault, verdict))
+	return report(failure.FromVerdict(&fault, verdict, message(&fault, verdict)))
+}
+
+// report is a failure on its way to the workflow, which owns the retry. One
+// that will be retried is no error yet, and the workflow's warning is to be the
+// only line about it (G8).
+func report(f contract.Failure) error {
 	f.Attempts = 1
-	return failure.New(f, failure.Options{})
+	return failure.New(f, failure.Options{Benign: f.RetrySame})
 }
 
 func (e *localError) failure() contract.Failure {
 	return contract.Failure{
 		Surface: string(policies.SurfaceGit), Reason: string(e.reason), Rule: e.rule, RetrySame: e.retry,
-		Permanent: !e.retry, Effect: string(policies.EffectNone), Message: e.message, Attempts: 1,
+		Permanent: !e.retry, Effect: string(policies.EffectNone), Message: e.message,
 	}
 }
 
 // faultOf gathers the facts of a request that failed. What go-git says by a
 // sentinel, because it read it in an SSH or local session, is given the HTTP
-// status that says the same.
+// status that says the same. The text of an error counts only where there is
+// neither a status nor a code: host names and error pages hold any word.
 func faultOf(rec *attempt.Record, err error) policies.Fault {
 	f := rec.Fault(policies.SurfaceGit, err, time.Now())
 	var cut *wireError
@@ -151,6 +158,10 @@ func faultOf(rec *attempt.Record, err error) policies.Fault {
 		f.Status = 404
 	default:
 		f.Status = 0
+	}
+	f.Body = nil
+	if f.Status != 0 || f.Code != "" {
+		f.Message = ""
 	}
 	return f
 }
