@@ -36,6 +36,9 @@ type Options struct {
 	// Benign marks a failure that is part of a normal course, such as a parse
 	// error answered by plain text; it is not counted or logged as an error.
 	Benign bool
+	// Partial is what was complete when the attempt failed; it travels beside
+	// the failure and is read by [Partial].
+	Partial any
 }
 
 // New builds the error that an activity returns for f. The result must be
@@ -45,6 +48,9 @@ func New(f contract.Failure, o Options) error {
 	ao := temporal.ApplicationErrorOptions{
 		NonRetryable: !o.Retry,
 		Details:      []any{f},
+	}
+	if o.Partial != nil {
+		ao.Details = append(ao.Details, o.Partial)
 	}
 	if o.Retry {
 		ao.NextRetryDelay = max(o.Delay, time.Millisecond)
@@ -145,13 +151,15 @@ func From(err error) contract.Failure {
 	}
 }
 
-// AttemptsOf tells how many requests stand behind an error that a workflow got
-// from an activity; an attempt whose worker was lost counts.
-func AttemptsOf(err error) int {
-	if n := From(err).Attempts; n > 0 {
-		return n
+// Partial reads what was complete when the attempt failed into into, and
+// reports whether there was any.
+func Partial(err error, into any) bool {
+	var app *temporal.ApplicationError
+	if !errors.As(err, &app) || !app.HasDetails() {
+		return false
 	}
-	return 1
+	var f contract.Failure
+	return app.Details(&f, into) == nil
 }
 
 // Shorten cuts s to MaxMessage bytes at a rune boundary.

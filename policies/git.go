@@ -21,11 +21,11 @@ var gitDenied = []gitRule{
 	{"auth", ReasonAuth, regexp.MustCompile(`(?i)authentication (?:failed|required)|could not read (?:username|password)|invalid username or (?:password|token)|terminal prompts disabled` +
 		`|permission denied \((?:[a-z-]+,?)+\)|unable to authenticate|invalid auth method|returned error: 401\b|HTTP (?:code = )?401\b|status code: 401\b`)},
 	{"permission", ReasonPermission, regexp.MustCompile(`(?i)permission denied|access denied|authorization failed|not authorized|returned error: 403\b|HTTP (?:code = )?403\b|status code: 403\b`)},
-	{"not_found", ReasonNotFound, regexp.MustCompile(`(?i)repository\b[^\n]{0,2048}\bnot found|could(?:n't| not) find remote ref|remote branch\b[^\n]{0,2048}\bnot found|not our ref|reference not found|unadvertised object` +
+	{"not_found", ReasonNotFound, regexp.MustCompile(`(?i)repository\b[^\n]*\bnot found|could(?:n't| not) find remote ref|remote branch\b[^\n]*\bnot found|not our ref|reference not found|unadvertised object` +
 		`|does not appear to be a git repository|returned error: 404\b|HTTP (?:code = )?404\b|status code: 404\b`)},
 	{"host_key", ReasonTLS, regexp.MustCompile(`(?i)host key verification failed|remote host identification has changed|no matching host key|knownhosts: key`)},
 	{"certificate", ReasonTLS, regexp.MustCompile(`(?i)certificate|\bx509:`)},
-	{"no_space", ReasonNoSpace, regexp.MustCompile(`(?i)no space left|quota exceeded|disk quota|file too large`)},
+	{"no_space", ReasonNoSpace, regexp.MustCompile(`(?i)no space left|quota exceeded|disk quota`)},
 	{"bad_object", ReasonFormat, regexp.MustCompile(`(?i)bad object`)},
 	{"deadline", ReasonDeadline, regexp.MustCompile(`(?i)context deadline exceeded`)},
 	{"cancelled", ReasonCancelled, regexp.MustCompile(`(?i)context canceled`)},
@@ -43,14 +43,14 @@ var gitTransient = []gitRule{
 	{"hung_up", ReasonTimeout, regexp.MustCompile(`(?i)remote (?:end )?hung up|unexpected disconnect`)},
 	{"early_eof", ReasonTimeout, regexp.MustCompile(`(?i)\b(?:early|unexpected) eof\b|(?:^|: )EOF\s*$|expected '(?:packfile|acknowledgments)'`)},
 	{"empty_reply", ReasonTimeout, regexp.MustCompile(`(?i)empty reply`)},
-	{"tls_ended", ReasonTimeout, regexp.MustCompile(`(?i)TLS connection was non-properly terminated|(?:TLS|SSL)[^\n]{0,128}(?:improperly|abruptly|unexpectedly) (?:terminated|ended|closed)|SSL_ERROR_SYSCALL`)},
-	{"http2_stream", ReasonServerError, regexp.MustCompile(`(?i)HTTP/2 stream[^\n]{0,256}INTERNAL_ERROR|stream error: stream ID \d+; INTERNAL_ERROR|HTTP/2 stream[^\n]{0,64}internal error`)},
+	{"tls_ended", ReasonTimeout, regexp.MustCompile(`(?i)TLS connection was non-properly terminated|(?:TLS|SSL)[^\n]*(?:improperly|abruptly|unexpectedly) (?:terminated|ended|closed)|SSL_ERROR_SYSCALL`)},
+	{"http2_stream", ReasonServerError, regexp.MustCompile(`(?i)HTTP/2 stream[^\n]*INTERNAL_ERROR|stream error: stream ID \d+; INTERNAL_ERROR|HTTP/2 stream[^\n]*internal error`)},
 	{"curl", ReasonTimeout, regexp.MustCompile(`(?i)RPC failed; curl (?:5|6|7|18|28|35|52|55|56|92)\b`)},
 }
 
 var (
 	gitLockText       = regexp.MustCompile(`(?i)cannot lock ref|unable to lock ref`)
-	gitLockExistsText = regexp.MustCompile(`(?is)(?:cannot|unable to) lock ref.{0,4096}\.lock['"]?: File exists`)
+	gitLockExistsText = regexp.MustCompile(`(?is)(?:cannot|unable to) lock ref.*\.lock['"]?: File exists`)
 
 	gitStatusText = regexp.MustCompile(`(?i)(?:returned error|\bHTTP(?:/\d(?:\.\d)?)?(?: status| code)?(?: =)?|status code)[: ]+([1-5]\d\d)\b`)
 
@@ -215,7 +215,7 @@ func gitFloor(f *Fault) (floor Floor) {
 func gitText(f *Fault) string {
 	var b strings.Builder
 	anyCause(f, func(f *Fault) bool {
-		for _, s := range append([]string{f.Stderr, f.Message, string(f.Body)}, f.Details...) {
+		for _, s := range append([]string{f.Stderr, f.Message}, f.Details...) {
 			if s != "" {
 				b.WriteString(s[:min(len(s), MaxBody)])
 				b.WriteByte('\n')
