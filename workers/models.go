@@ -31,7 +31,7 @@ func (w *Workers) model(one worker.Registry, o Options) error {
 	if err != nil {
 		return err
 	}
-	own, err := ownPolicies(o.Config)
+	own, err := o.Config.OwnPolicies()
 	if err != nil {
 		return err
 	}
@@ -47,9 +47,9 @@ func (w *Workers) model(one worker.Registry, o Options) error {
 			}
 			return profiles.Load(name)
 		},
-		Secret:    secrets(o.Config),
-		SinkAllow: o.Config.Gateway.Sinks.Allow,
-		Logger:    o.Logger,
+		Secret:      secrets(o.Config),
+		SinkAllowed: o.Config.SinkAllowed,
+		Logger:      o.Logger,
 	})
 	if err != nil {
 		return err
@@ -145,13 +145,4 @@ func secrets(c *config.Config) func(context.Context, string) (string, error) {
 		}
 		return secret, err
 	}
-}
-
-// ownPolicies reads the user's policy profiles.
-func ownPolicies(c *config.Config) (map[string]profiles.Profile, error) {
-	node, ok := c.PoliciesNode()
-	if !ok {
-		return nil, nil
-	}
-	return profiles.ParseNode(c.File(), node, nil)
 }

@@ -30,11 +30,20 @@ func gitAuth(c *config.Config) func(context.Context, string) (git.Credentials, e
 		if !ok {
 			return git.Credentials{}, git.ErrUnknownProfile
 		}
+		cred := git.Credentials{Kind: git.CredentialKind(p.Kind), Username: p.Username}
+		if p.KnownHosts != "" {
+			cred.KnownHosts = []string{p.KnownHosts}
+		}
+		if p.Kind == config.GitAuthSSHKey {
+			cred.KeyFile = p.File
+			return cred, nil
+		}
 		secret, err := p.Resolve(ctx)
 		if err != nil {
 			return git.Credentials{}, err
 		}
 		redact.Add(secret)
-		return git.Credentials{Kind: git.CredentialKind(p.Kind), Username: p.Username, Secret: secret}, nil
+		cred.Secret = secret
+		return cred, nil
 	}
 }

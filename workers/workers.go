@@ -1,7 +1,6 @@
 package workers
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -173,5 +172,3 @@ func add(one worker.Registry, activities map[string]any) {
 		one.RegisterActivityWithOptions(fn, activity.RegisterOptions{Name: name})
 	}
 }
-
-var errNoConfig = errors.New("workers: Options.Config is required")

@@ -75,7 +75,7 @@ type Unspoken struct{ Dialect string }
 
 // Attempt makes no request.
 func (u Unspoken) Attempt(context.Context, *Call) (transcript.Answer, error) {
-	return transcript.Answer{}, &StreamError{
-		Reason: policies.ReasonModelNotFound, Detail: fmt.Sprintf("this version does not speak the dialect %q", u.Dialect),
+	return transcript.Answer{}, &ProviderError{
+		Code: "model_not_found", Message: fmt.Sprintf("this version does not speak the dialect %q", u.Dialect),
 	}
 }

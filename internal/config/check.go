@@ -101,6 +101,9 @@ func (k *checker) policies() {
 			}
 		}
 	}
+	if k.checkOwn {
+		k.ownPolicies()
+	}
 	k.policy("policy", k.c.Policy)
 	for name, a := range k.c.Agents {
 		k.policy("agents."+name+".policy", a.Policy)

@@ -337,4 +337,3 @@ func TestSize(t *testing.T) {
 		}
 	}
 }
-

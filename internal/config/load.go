@@ -34,6 +34,7 @@ type Option func(*options)
 type options struct {
 	policies    []string
 	checkPolicy func(name string, n *yaml.Node) error
+	checkOwn    bool
 }
 
 // WithKnownPolicies names the built-in policy profiles. Without it the names of
