@@ -12,7 +12,7 @@ func ModelDelay(b Budget, n int, floor Floor, random float64) time.Duration {
 	step := math.Min(ms(b.Max), ms(b.Min)*math.Exp2(float64(max(n, 1)-1)))
 	factor := b.JitterLow + (b.JitterHigh-b.JitterLow)*random
 	d := time.Duration(math.Min(ms(b.Max), math.Round(step*factor))) * time.Millisecond
-	return max(d, ceilMS(floor.Wait))
+	return max(d, ceilMillis(floor.Wait))
 }
 
 // SimpleDelay is the wait before retry n (n from 1) of a "simple" policy (P2).
@@ -23,7 +23,7 @@ func SimpleDelay(s Simple, n int, random float64) time.Duration {
 
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-func ceilMS(d time.Duration) time.Duration {
+func ceilMillis(d time.Duration) time.Duration {
 	if rest := d % time.Millisecond; rest > 0 && d <= math.MaxInt64-time.Millisecond {
 		return d - rest + time.Millisecond
 	}

@@ -208,7 +208,7 @@ func (r *Recovery) firstRelease(e Event) (target int, wait time.Duration, ok boo
 			target, wait, ok = i, until, true
 		}
 	}
-	return target, ceilMS(wait), ok
+	return target, ceilMillis(wait), ok
 }
 
 func (r *Recovery) throttled(h Availability, wait time.Duration) bool {

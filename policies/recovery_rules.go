@@ -59,7 +59,7 @@ func (r *Recovery) workerLost(e Event) Decision {
 	if r.State.WorkerLost > maxWorkerLost {
 		return r.stop(e, "M3.17/worker_lost")
 	}
-	return r.attempt(e, r.State.Current, ceilMS(e.Verdict.Floor.Wait), "M3.17/worker_lost")
+	return r.attempt(e, r.State.Current, ceilMillis(e.Verdict.Floor.Wait), "M3.17/worker_lost")
 }
 
 // outputLimit continues once per run from recorded results, on the same model
@@ -73,7 +73,7 @@ func (r *Recovery) outputLimit(e Event) Decision {
 		return r.stop(e, r.spentRule())
 	}
 	r.State.OutputContinued = true
-	return r.attempt(e, r.State.Current, ceilMS(e.Verdict.Floor.Wait), "M3.11/output_limit")
+	return r.attempt(e, r.State.Current, ceilMillis(e.Verdict.Floor.Wait), "M3.11/output_limit")
 }
 
 // mayRefresh reports whether one attempt after renewing the credential is due.
@@ -84,7 +84,7 @@ func (r *Recovery) mayRefresh(e Event) bool {
 }
 
 func (r *Recovery) refresh(e Event) Decision {
-	wait := ceilMS(e.Verdict.Floor.Wait)
+	wait := ceilMillis(e.Verdict.Floor.Wait)
 	if r.passesDeadline(e, wait) {
 		return r.move(e, "P2/deadline")
 	}
@@ -248,7 +248,7 @@ func (r *Recovery) simple(e Event, s Simple) Decision {
 	if o.Failures >= r.limit(o) {
 		return r.move(e, "simple/retries_spent")
 	}
-	delay, wait := SimpleDelay(s, o.Failures, e.Random), ceilMS(floor.Wait)
+	delay, wait := SimpleDelay(s, o.Failures, e.Random), ceilMillis(floor.Wait)
 	if wait > delay && !s.RespectRetryAfter {
 		return r.move(e, "simple/retry_after_not_respected")
 	}
