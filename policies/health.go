@@ -34,8 +34,8 @@ type Health struct {
 	LastProbe time.Time      `json:"last_probe,omitzero"`
 }
 
-// Blame is one failure as health sees it.
-type Blame struct {
+// HealthFailure is one failure as health sees it.
+type HealthFailure struct {
 	Reason Reason
 	Floor  Floor
 	Model  string // where the failure is about one model only
@@ -47,7 +47,7 @@ type Blame struct {
 
 // Scope says what reason is remembered against under p, and whether at all:
 // rate limits and overloads need provider timing unless p has a ladder for them.
-func (p HealthPolicy) Scope(b Blame) HealthScope {
+func (p HealthPolicy) Scope(b HealthFailure) HealthScope {
 	switch b.Reason {
 	case ReasonRateLimit:
 		if b.timed() || len(p.Transient) > 0 {
@@ -74,7 +74,7 @@ func (p HealthPolicy) Scope(b Blame) HealthScope {
 	return ScopeNothing
 }
 
-func (b Blame) timed() bool { return b.Floor.Asked() && !b.Floor.Infinite }
+func (b HealthFailure) timed() bool { return b.Floor.Asked() && !b.Floor.Infinite }
 
 // Cooldown is how long the consecutive-th failure for reason (from 1) leaves an
 // auth profile or model alone where the other side named no time; 0 means not
@@ -117,7 +117,7 @@ func doubling(first, last time.Duration, n int) time.Duration {
 // After returns h with b added. A running window is neither extended by
 // repeats nor shortened by a weaker reason; only a stronger reason replaces it.
 // A zero time is no clock, and changes nothing.
-func (h Health) After(p HealthPolicy, b Blame) Health {
+func (h Health) After(p HealthPolicy, b HealthFailure) Health {
 	if b.Now.IsZero() || p.Scope(b) == ScopeNothing {
 		return h
 	}
@@ -147,7 +147,7 @@ func (h Health) After(p HealthPolicy, b Blame) Health {
 }
 
 // window is the provider's own timing where it gave one, else the ladder.
-func (p HealthPolicy) window(b Blame, consecutive int) time.Duration {
+func (p HealthPolicy) window(b HealthFailure, consecutive int) time.Duration {
 	if b.timed() {
 		return b.Floor.Wait
 	}

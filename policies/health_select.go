@@ -71,16 +71,17 @@ func compareProfiles(a, b AuthProfileState, now time.Time) int {
 	aCooled, bCooled := a.CooledUntil.After(now), b.CooledUntil.After(now)
 	switch {
 	case aCooled != bCooled:
-		return first(bCooled)
+		return before(bCooled)
 	case aCooled && !a.CooledUntil.Equal(b.CooledUntil):
 		return a.CooledUntil.Compare(b.CooledUntil)
 	case a.OAuth != b.OAuth:
-		return first(a.OAuth)
+		return before(a.OAuth)
 	}
 	return a.LastUsed.Compare(b.LastUsed)
 }
 
-func first(a bool) int {
+// before is the order of two of which the first goes first if a holds.
+func before(a bool) int {
 	if a {
 		return -1
 	}

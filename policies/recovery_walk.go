@@ -32,107 +32,114 @@ type relation int
 
 const (
 	otherProfile relation = iota // same model, another auth profile
+	knownModel                   // another auth profile of a model visited before
 	sibling                      // another model of the same provider, not configured
 	elsewhere                    // a configured candidate
 	stranger                     // a sibling of a model that did not fail
 )
 
-func relate(failed, t Target) relation {
+func (r *Recovery) relation(i int) relation {
+	failed, t := r.Options.Targets[r.State.Current], r.Options.Targets[i]
 	switch {
-	case t.Provider == failed.Provider && t.Model == failed.Model:
+	case sameModel(failed, t):
 		return otherProfile
 	case t.Sibling && t.Provider == failed.Provider:
 		return sibling
 	case t.Sibling:
 		return stranger
 	}
+	for j, o := range r.State.Outages {
+		if o.Visited && sameModel(r.Options.Targets[j], t) {
+			return knownModel
+		}
+	}
 	return elsewhere
 }
 
+func sameModel(a, b Target) bool { return a.Provider == b.Provider && a.Model == b.Model }
+
 // rank orders the walk by the reason of the failure (M3.6, P4.13).
 func (r *Recovery) rank(e Event, i int) int {
-	failed, t := r.Options.Targets[r.State.Current], r.Options.Targets[i]
-	rel := relate(failed, t)
+	rel := r.relation(i)
 	switch e.Verdict.Reason {
 	case ReasonContextOverflow, ReasonRequestTooLarge:
-		return r.rankByWindow(failed, t)
+		return r.rankByWindow(i)
 	case ReasonRefusal:
-		return rankRefusal(failed, t, rel)
+		return r.rankRefusal(i, rel)
 	case ReasonRateLimit:
-		if rel == otherProfile && r.rotationsSpent(r.State.RateLimitRotations) {
-			return excluded
-		}
-		return pick(rel, 0, 1, 2)
+		return r.rankRotated(rel, r.State.RateLimitRotations)
 	case ReasonOverloaded:
-		return r.rankOverloaded(rel)
+		if r.Options.Policy.Rotations > 0 {
+			return r.rankRotated(rel, r.State.OverloadRotations)
+		}
+		// It is the model that is overloaded, whoever asks.
+		return ranks{otherProfile: 2, knownModel: 2, sibling: 0, elsewhere: 1}.of(rel)
 	case ReasonModelNotFound:
-		return pick(rel, excluded, excluded, 0)
+		return ranks{elsewhere: 0, knownModel: 0}.of(rel)
 	case ReasonUnclassified:
-		return pick(rel, 1, excluded, 0)
+		return ranks{elsewhere: 0, otherProfile: 1, knownModel: 1}.of(rel)
 	case ReasonFormat, ReasonTLS:
-		return pick(rel, excluded, 1, 0)
+		return ranks{elsewhere: 0, sibling: 1}.of(rel)
 	}
-	return pick(rel, 0, excluded, 1)
+	return ranks{otherProfile: 0, knownModel: 1, elsewhere: 1}.of(rel)
 }
 
-func pick(rel relation, profile, sib, other int) int {
-	switch rel {
-	case otherProfile:
-		return profile
-	case sibling:
-		return sib
-	case elsewhere:
-		return other
+// ranks lists the relations a walk enters, first those of the lowest rank.
+type ranks map[relation]int
+
+func (rs ranks) of(rel relation) int {
+	if rank, ok := rs[rel]; ok {
+		return rank
 	}
 	return excluded
 }
 
-// rankOverloaded leaves other auth profiles of an overloaded model for last,
-// since it is the model that is overloaded, unless the policy rotates.
-func (r *Recovery) rankOverloaded(rel relation) int {
-	if r.Options.Policy.Rotations == 0 {
-		return pick(rel, 2, 0, 1)
-	}
-	if rel == otherProfile && r.rotationsSpent(r.State.OverloadRotations) {
+// rankRotated walks the auth profiles first, as many as the policy grants.
+func (r *Recovery) rankRotated(rel relation, used int) int {
+	limit := r.Options.Policy.Rotations
+	if limit > 0 && used >= limit && r.hasFallback() && (rel == otherProfile || rel == knownModel) {
 		return excluded
 	}
-	return pick(rel, 0, 1, 2)
+	return ranks{otherProfile: 0, sibling: 1, knownModel: 2, elsewhere: 2}.of(rel)
 }
 
-// rankByWindow admits larger context windows only. The simple profiles, which
-// fail over on every permanent error, also try a window that is not known.
-func (r *Recovery) rankByWindow(failed, t Target) int {
-	known := failed.ContextWindow > 0 && t.ContextWindow > 0
+// rankByWindow admits windows larger than every one that was too small. The
+// simple profiles, which fail over on every permanent error, also try a window
+// that nobody stated.
+func (r *Recovery) rankByWindow(i int) int {
+	small := r.Options.Targets[r.State.Current].ContextWindow
+	for j, o := range r.State.Outages {
+		if o.Visited && (o.Reason == ReasonContextOverflow || o.Reason == ReasonRequestTooLarge) {
+			small = max(small, r.Options.Targets[j].ContextWindow)
+		}
+	}
+	window := r.Options.Targets[i].ContextWindow
+	known := small > 0 && window > 0
 	switch {
-	case known && t.ContextWindow > failed.ContextWindow:
+	case known && window > small:
 		return 0
-	case !known && r.Options.Policy.Simple != nil && relate(failed, t) == elsewhere:
+	case !known && r.Options.Policy.Simple != nil && r.relation(i) == elsewhere:
 		return 1
 	}
 	return excluded
 }
 
-// rankRefusal goes to the same vendor first.
-func rankRefusal(failed, t Target, rel relation) int {
-	switch {
-	case rel == otherProfile || rel == stranger:
+// rankRefusal goes to the same vendor first, never to the same model.
+func (r *Recovery) rankRefusal(i int, rel relation) int {
+	if rel != sibling && rel != elsewhere {
 		return excluded
-	case t.Provider == failed.Provider:
+	}
+	if r.Options.Targets[i].Provider == r.Options.Targets[r.State.Current].Provider {
 		return 0
 	}
 	return 1
-}
-
-func (r *Recovery) rotationsSpent(used int) bool {
-	limit := r.Options.Policy.Rotations
-	return limit > 0 && used >= limit && r.hasFallback()
 }
 
 // hasFallback reports whether another model is configured at all.
 func (r *Recovery) hasFallback() bool {
 	requested := r.Options.Targets[0]
 	for _, t := range r.Options.Targets[1:] {
-		if relate(requested, t) != otherProfile {
+		if !sameModel(requested, t) {
 			return true
 		}
 	}
@@ -168,7 +175,7 @@ func blamesCredential(reason Reason) bool {
 
 // countRotation remembers a move to another auth profile of the same model.
 func (r *Recovery) countRotation(to int, reason Reason) {
-	if relate(r.Options.Targets[r.State.Current], r.Options.Targets[to]) != otherProfile {
+	if r.relation(to) != otherProfile {
 		return
 	}
 	switch reason {
