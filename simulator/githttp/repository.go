@@ -11,8 +11,8 @@ import (
 
 // Create makes a bare repository with n commits on the branch main, each of which
 // changes one of a hundred files. The commits depend only on n, so that two
-// repositories with the same n have the same ids. 20,000 commits take about a
-// second.
+// repositories with the same n have the same ids. 20,000 commits take a few
+// seconds.
 func (s *Server) Create(name string, n int) error {
 	p := s.platform
 	if err := os.MkdirAll(p.dir(name), 0o755); err != nil {
