@@ -173,6 +173,7 @@ func (r *run) tell(ctx workflow.Context, d policies.Decision, last contract.Fail
 // try makes one attempt and keeps its record, good or bad (M3.15).
 func (r *run) try(ctx workflow.Context, d policies.Decision) (transcript.Answer, error) {
 	target := r.plan.Targets[d.Target]
+	d.Streaming = d.Streaming && !target.NoStream
 	record := contract.Attempt{
 		ID: fmt.Sprintf("%s/%d", r.id, len(r.attempts)+1), Candidate: target.Candidate,
 		Streaming: d.Streaming, DelayMS: failure.CeilMS(d.Delay), Started: workflow.Now(ctx),

@@ -32,6 +32,8 @@ type Provider struct {
 	// key.
 	AuthProfiles []string
 	Models       []Model
+	// NoStream asks for whole answers instead of streams.
+	NoStream bool
 	// Transport options; the connect limit comes from Limits.
 	Transport attempt.Options
 }
@@ -54,6 +56,7 @@ type Agent struct {
 	ReasoningEffort string
 	Policy          string
 	MaxRetries      *int
+	Deadline        time.Duration // defaults to DefaultDeadline
 	SilenceToken    string
 }
 
@@ -65,9 +68,9 @@ type Config struct {
 	Policy func(name string) (policies.Policy, error)
 	// Secret resolves an auth profile; called for each attempt.
 	Secret func(ctx context.Context, authProfile string) (string, error)
-	// SinkAllow lists URL prefixes of http sinks besides loopback.
-	SinkAllow []string
-	Logger    *slog.Logger
+	// SinkAllowed says whether live text may be posted to a URL. Defaults to no.
+	SinkAllowed func(url string) bool
+	Logger      *slog.Logger
 }
 
 // Activities holds the model activities.
@@ -85,8 +88,11 @@ func New(c Config) (*Activities, error) {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	a := &Activities{config: c, clients: map[string]*http.Client{}}
+	if c.SinkAllowed == nil {
+		c.SinkAllowed = func(string) bool { return false }
+	}
 	a.closing, a.close = context.WithCancel(context.Background())
-	a.sinks = Sinks{Allow: c.SinkAllow, Client: &http.Client{}, Logger: c.Logger}
+	a.sinks = Sinks{Allow: c.SinkAllowed, Client: &http.Client{}, Logger: c.Logger}
 	for name, p := range c.Providers {
 		u, err := url.Parse(p.BaseURL)
 		if err != nil || u.Host == "" {
@@ -209,13 +215,15 @@ func (x *exchange) judge(ctx context.Context, fault *policies.Fault, err error) 
 	switch {
 	case errors.As(x.stall, &stall):
 		fault.Phase = stall.Phase
-		v := policies.StreamVerdict(policies.ReasonTimeout, "M2.3/"+WatchdogLabel)
+		fault.Code = policies.EngineCode(policies.ReasonTimeout)
+		v := policies.Judge(fault)
+		v.Rule = "M2.3/" + WatchdogLabel
 		return v, stall.Error()
 	case ctx.Err() != nil:
 		return cancelled(ctx)
 	case errors.As(err, &stream):
-		v := policies.StreamVerdict(stream.Reason, "M2/"+string(stream.Reason))
-		return v, stream.Error()
+		fault.Code = policies.EngineCode(stream.Reason)
+		return policies.Judge(fault), stream.Error()
 	case errors.As(err, &provider):
 		fault.Type, fault.Code, fault.Message = provider.Type, provider.Code, provider.Message
 	}

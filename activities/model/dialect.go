@@ -68,3 +68,14 @@ type ProviderError struct {
 }
 
 func (e *ProviderError) Error() string { return "the provider reported an error inside its answer" }
+
+// Unspoken stands for a dialect that this version does not speak; its provider
+// is skipped.
+type Unspoken struct{ Dialect string }
+
+// Attempt makes no request.
+func (u Unspoken) Attempt(context.Context, *Call) (transcript.Answer, error) {
+	return transcript.Answer{}, &ProviderError{
+		Code: "model_not_found", Message: fmt.Sprintf("this version does not speak the dialect %q", u.Dialect),
+	}
+}

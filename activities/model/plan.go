@@ -43,7 +43,10 @@ func (a *Activities) plan(in contract.RunInput) (transcript.Plan, error) {
 	plan := transcript.Plan{
 		System: agent.System, MaxOutputTokens: agent.MaxOutputTokens, Temperature: agent.Temperature,
 		ReasoningEffort: agent.ReasoningEffort, MaxRetries: agent.MaxRetries, SilenceToken: agent.SilenceToken,
-		Deadline: DefaultDeadline,
+		Deadline: agent.Deadline,
+	}
+	if plan.Deadline <= 0 {
+		plan.Deadline = DefaultDeadline
 	}
 	if in.MaxRetries != nil {
 		plan.MaxRetries = in.MaxRetries
@@ -143,8 +146,8 @@ func (a *Activities) expand(name string) ([]transcript.Target, error) {
 	var targets []transcript.Target
 	for _, profile := range profiles {
 		targets = append(targets, transcript.Target{
-			Candidate:     contract.Candidate{Provider: provider, Model: m.Name, AuthProfile: profile},
-			ContextWindow: m.ContextWindow, InputPrice: m.InputPrice, OutputPrice: m.OutputPrice,
+			Candidate: contract.Candidate{Provider: provider, Model: m.Name, AuthProfile: profile},
+			NoStream:  a.config.Providers[provider].NoStream, ContextWindow: m.ContextWindow, InputPrice: m.InputPrice, OutputPrice: m.OutputPrice,
 		})
 	}
 	return targets, nil

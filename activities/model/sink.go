@@ -7,11 +7,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
-	"net/url"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -41,8 +37,8 @@ var errSinkRefused = errors.New("the sink's address is neither loopback nor in g
 
 // Sinks opens sinks.
 type Sinks struct {
-	// Allow lists the URL prefixes that an http sink may have besides loopback.
-	Allow  []string
+	// Allow says whether the operator lets live text go to a URL.
+	Allow  func(url string) bool
 	Client *http.Client
 	Logger *slog.Logger
 }
@@ -72,7 +68,7 @@ func (s *Sinks) open(ctx context.Context, req *transcript.Request) *sink {
 		k.logger = s.Logger
 		return k
 	case "http":
-		if !s.allowed(req.Sink.URL) {
+		if !s.Allow(req.Sink.URL) {
 			s.Logger.Warn("sink refused", "run", req.RunID, "error", errSinkRefused)
 			return nil
 		}
@@ -82,19 +78,6 @@ func (s *Sinks) open(ctx context.Context, req *transcript.Request) *sink {
 	k.put("start", "")
 	go s.post(context.WithoutCancel(ctx), req.Sink.URL, k)
 	return k
-}
-
-// allowed reports whether the operator allows a URL: loopback addresses always,
-// others by prefix.
-func (s *Sinks) allowed(raw string) bool {
-	u, err := url.Parse(raw)
-	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.User != nil {
-		return false
-	}
-	if ip := net.ParseIP(u.Hostname()); ip != nil && ip.IsLoopback() {
-		return true
-	}
-	return slices.ContainsFunc(s.Allow, func(prefix string) bool { return prefix != "" && strings.HasPrefix(raw, prefix) })
 }
 
 // Text queues a piece of the answer.
@@ -203,7 +186,7 @@ func (s *Sinks) pump(k *sink, w io.Writer) {
 
 // Notify posts one notice line, best effort within a second.
 func (s *Sinks) Notify(ctx context.Context, n transcript.Notice) error {
-	if n.Sink == nil || n.Sink.Kind != "http" || !s.allowed(n.Sink.URL) {
+	if n.Sink == nil || n.Sink.Kind != "http" || !s.Allow(n.Sink.URL) {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Second)

@@ -73,8 +73,10 @@ type Plan struct {
 
 // Target is one candidate of the plan with what a decision needs of it.
 type Target struct {
-	Candidate     contract.Candidate `json:"candidate"`
-	ContextWindow int                `json:"context_window,omitempty"`
+	Candidate contract.Candidate `json:"candidate"`
+	// NoStream asks for a whole answer instead of a stream.
+	NoStream      bool `json:"no_stream,omitempty"`
+	ContextWindow int  `json:"context_window,omitempty"`
 	// Prices in currency units per million tokens; 0 when not configured.
 	InputPrice  float64 `json:"input_price,omitempty"`
 	OutputPrice float64 `json:"output_price,omitempty"`
