@@ -1,7 +1,6 @@
 package policies
 
 // The four below are replaced by their own files.
-func JudgeModel(f *Fault) Verdict    { panic("model.go") }
 func JudgeDiscord(f *Fault) Verdict  { panic("discord.go") }
 func JudgeTelegram(f *Fault) Verdict { panic("telegram.go") }
 func JudgeGit(f *Fault) Verdict      { panic("git.go") }
