@@ -225,7 +225,7 @@ func TestParseErrors(t *testing.T) {
 		{"built-in name", "default: {switch_after: 1}\n", `f.yaml:1:1: "default" is a built-in policy profile; give yours another name and say "extends: default"`},
 		{"circle", "a: {extends: b}\nb: {extends: c}\nc: {extends: a}\n", `f.yaml:3:14: extends goes in a circle: a → b → c → a`},
 		{"own parent", "a: {extends: a}\n", `f.yaml:1:14: extends goes in a circle: a → a`},
-		{"syntax", "mine:\n  switch_after: 1\n  health: \"x\n", `f.yaml:4:1: found unexpected end of stream`},
+		{"syntax", "mine:\n  switch_after: 1\n  health: \"x\n", `f.yaml:3:1: found unexpected end of stream`},
 		{"two mistakes", "mine:\n  switch_after: x\n  rotatoins: 1\n", "f.yaml:2:17: switch_after: want a whole number from 0 to 1000, not \"x\"\nf.yaml:3:3: unknown key \"rotatoins\" (did you mean \"rotations\"?)"},
 	}
 	for _, tt := range tests {
