@@ -19,6 +19,7 @@ import (
 
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
@@ -84,6 +85,11 @@ func (h *Handle[T]) Query(ctx context.Context, query string, answer any) error {
 	return value.Get(answer)
 }
 
+// Describe asks Temporal for the execution of the work.
+func (h *Handle[T]) Describe(ctx context.Context) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	return h.client.temporal.DescribeWorkflowExecution(ctx, h.ID(), h.RunID())
+}
+
 // NewKey makes a key for work whose caller has none.
 func NewKey() string { return rand.Text() }
 
@@ -91,8 +97,11 @@ func NewKey() string { return rand.Text() }
 type order struct {
 	prefix, key, workflow, queue string
 	input                        any
-	summary                      string
-	attributes                   temporal.SearchAttributes
+	// identity is what of the input makes the work what it is; the whole input
+	// if nil.
+	identity   any
+	summary    string
+	attributes temporal.SearchAttributes
 }
 
 // start starts the work of o, or finds the first start of its key.
@@ -101,7 +110,10 @@ func start[T any](ctx context.Context, c *Client, o order) (*Handle[T], error) {
 		o.key = NewKey()
 	}
 	id := o.prefix + o.key
-	hash, err := payloadHash(o.input)
+	if o.identity == nil {
+		o.identity = o.input
+	}
+	hash, err := payloadHash(o.identity)
 	if err != nil {
 		return nil, err
 	}

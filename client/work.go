@@ -30,11 +30,14 @@ func (c *Client) Send(ctx context.Context, key string, in contract.SendInput) (*
 	})
 }
 
-// Run starts one turn of an agent.
+// Run starts one turn of an agent. Where its live text goes is not part of what
+// the key stands for.
 func (c *Client) Run(ctx context.Context, key string, in contract.RunInput) (*Handle[contract.RunResult], error) {
 	provider, model, _ := strings.Cut(in.Model, "/")
+	identity := in
+	identity.Sink = nil
 	return start[contract.RunResult](ctx, c, order{
-		prefix: contract.PrefixRun, key: key, workflow: contract.WorkflowRun, queue: contract.QueueModel, input: in,
+		prefix: contract.PrefixRun, key: key, workflow: contract.WorkflowRun, queue: contract.QueueModel, input: in, identity: identity,
 		summary: strings.TrimSpace(fmt.Sprintf("run %s %s", in.Agent, in.Model)),
 		attributes: attributes(
 			contract.AttributeKind, "run",

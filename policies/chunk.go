@@ -45,8 +45,8 @@ func (l ChunkLimit) runeLen(r rune) int {
 // paragraph, else a line, else a word, else between grapheme clusters. A code
 // fence is kept whole where it fits into a part, and else closed and opened
 // again with its info string. No link, mention or tag is cut unless it alone
-// exceeds the limit. Blanks at a cut are dropped and nothing else; no part is
-// blank, so a blank text has none.
+// exceeds the limit. Blanks at a cut, and before the first part of several, are
+// dropped and nothing else; no part is blank, so a blank text has none.
 func Chunk(text string, limit ChunkLimit) []string {
 	if strings.TrimSpace(text) == "" {
 		return nil
@@ -55,6 +55,7 @@ func Chunk(text string, limit ChunkLimit) []string {
 		return []string{text}
 	}
 	c := newChunker(text, limit)
+	c.pos = c.skipBlanks(0)
 	for c.pos < len(text) {
 		c.part()
 	}

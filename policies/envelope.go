@@ -111,7 +111,8 @@ func (e Envelope) floorDelay(n int, floor Floor, random float64) time.Duration {
 		return longestDelay
 	}
 	base := max(floor.Wait, e.Min, e.scheduled(n))
-	jittered := fromMillis(math.Ceil(millis(base) * (1 + random*e.Jitter)))
+	// Binary fractions must not cost a millisecond: 45 s · 1.1 is 49.5 s.
+	jittered := fromMillis(math.Ceil(millis(base)*(1+random*e.Jitter) - 1e-6))
 	return max(jittered, ceilMillis(base))
 }
 

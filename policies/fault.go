@@ -96,6 +96,7 @@ type Verdict struct {
 	Effect    Effect // what the request did to the outside
 	Floor     Floor
 	Rule      string // id of the rule that decided, e.g. "P4.1/rate_limit"
+	Phase     Phase  // how far the request had come, where the rule is about the transport (P4.11)
 
 	// Success says that the failure is the outcome that was wanted: an edit
 	// that changes nothing, a delete of what a lost answer already deleted.

@@ -254,6 +254,10 @@ func gitArgvOperation(argv []string) Operation {
 	return ""
 }
 
+// DefaultGitTimeout is the time of one managed Git operation, its retry
+// included (G1).
+const DefaultGitTimeout = 120 * time.Second
+
 // GitRetryDelay is the wait before the second attempt of a Git read (P1.8, G1).
 const GitRetryDelay = time.Second
 

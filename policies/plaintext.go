@@ -25,7 +25,7 @@ var (
 	markdownHead   = regexp.MustCompile(`^ {0,3}#{1,6}[ \t]+`)
 	markdownQuote  = regexp.MustCompile(`^ {0,3}(?:>[ \t]?)+`)
 	markdownStrong = regexp.MustCompile(`\*\*\*|\*\*|~~|\|\|`)
-	markdownEmph   = regexp.MustCompile(`(^|[^\pL\pN_*])(\*|__?)([^\s*_](?:[^*_\n]*[^\s*_])?)(\*|__?)`)
+	markdownEmph   = regexp.MustCompile(`(^|[^\pL\pN_*])(\*|__?)([^\s*_](?:[^*_\n]*[^\s*_])?)(\*|__?)([^\pL\pN_*]|$)`)
 	markdownEscape = regexp.MustCompile("\\\\([!-/:-@\\[-`{-~])")
 )
 
@@ -68,7 +68,7 @@ func plainMarkdown(text string) string {
 	var b strings.Builder
 	at := 0
 	for _, f := range findFences(text) {
-		b.WriteString(plainLines(text[at:strings.LastIndexByte(text[:f.open], '\n')+1]))
+		b.WriteString(plainLines(text[at : strings.LastIndexByte(text[:f.open], '\n')+1]))
 		if f.content < f.closing {
 			b.WriteString(strings.TrimSuffix(text[f.content:f.closing], "\n"))
 		}
@@ -112,7 +112,7 @@ func plainEmphasis(text string) string {
 			if m[2] != m[4] {
 				return s
 			}
-			return m[1] + m[3]
+			return m[1] + m[3] + m[5]
 		})
 	}
 	return markdownEscape.ReplaceAllString(text, "$1")
