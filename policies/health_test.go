@@ -59,30 +59,30 @@ func TestHealthLadders(t *testing.T) {
 
 // P4.13: what each reason is remembered against; P6: a rate limit in default
 // only with provider timing.
-func TestHealthScope(t *testing.T) {
+func TestHealthBlames(t *testing.T) {
 	t.Parallel()
 	p, classic := recoveryPolicy(t, "default").Health, recoveryPolicy(t, "openclaw-classic").Health
 	tests := []struct {
 		f                policies.HealthFailure
-		newest, previous policies.HealthScope
+		newest, previous policies.Blame
 	}{
-		{healthFailure(policies.ReasonRateLimit, recoveryEpoch), "", policies.ScopeProfileModel},
-		{healthTimed(healthFailure(policies.ReasonRateLimit, recoveryEpoch), time.Second), policies.ScopeProfileModel, policies.ScopeProfileModel},
-		{healthTimed(healthFailure(policies.ReasonOverloaded, recoveryEpoch), time.Second), policies.ScopeModel, policies.ScopeModel},
-		{healthFailure(policies.ReasonTimeout, recoveryEpoch), "", policies.ScopeProfileModel},
+		{healthFailure(policies.ReasonRateLimit, recoveryEpoch), "", policies.BlameEndpointProfileModel},
+		{healthTimed(healthFailure(policies.ReasonRateLimit, recoveryEpoch), time.Second), policies.BlameEndpointProfileModel, policies.BlameEndpointProfileModel},
+		{healthTimed(healthFailure(policies.ReasonOverloaded, recoveryEpoch), time.Second), policies.BlameEndpointModel, policies.BlameEndpointModel},
+		{healthFailure(policies.ReasonTimeout, recoveryEpoch), "", policies.BlameEndpointProfileModel},
 		{policies.HealthFailure{Reason: policies.ReasonTimeout}, "", ""},
-		{healthFailure(policies.ReasonBilling, recoveryEpoch), policies.ScopeAuthProfile, policies.ScopeAuthProfile},
-		{policies.HealthFailure{Reason: policies.ReasonPermission, Model: "m"}, policies.ScopeProfileModel, policies.ScopeProfileModel},
-		{policies.HealthFailure{Reason: policies.ReasonQuotaExhausted}, policies.ScopeAuthProfile, policies.ScopeAuthProfile},
-		{policies.HealthFailure{Reason: policies.ReasonModelNotFound}, policies.ScopeModel, policies.ScopeModel},
+		{healthFailure(policies.ReasonBilling, recoveryEpoch), policies.BlameAuthProfile, policies.BlameAuthProfile},
+		{policies.HealthFailure{Reason: policies.ReasonPermission, Model: "m"}, policies.BlameAuthProfileModel, policies.BlameAuthProfileModel},
+		{policies.HealthFailure{Reason: policies.ReasonQuotaExhausted}, policies.BlameAuthProfile, policies.BlameAuthProfile},
+		{policies.HealthFailure{Reason: policies.ReasonModelNotFound}, policies.BlameEndpointModel, policies.BlameEndpointModel},
 		{policies.HealthFailure{Reason: policies.ReasonServerError}, "", ""},
 		{policies.HealthFailure{Reason: policies.ReasonEmptyResponse}, "", ""},
 	}
 	for _, tt := range tests {
-		if got := p.Scope(tt.f); got != tt.newest {
+		if got := p.Blames(tt.f); got != tt.newest {
 			t.Errorf("default, %s: %q, want %q", tt.f.Reason, got, tt.newest)
 		}
-		if got := classic.Scope(tt.f); got != tt.previous {
+		if got := classic.Blames(tt.f); got != tt.previous {
 			t.Errorf("openclaw-classic, %s: %q, want %q", tt.f.Reason, got, tt.previous)
 		}
 	}
@@ -118,6 +118,29 @@ func TestHealthRunningWindow(t *testing.T) {
 	h = h.After(p, healthFailure(policies.ReasonBilling, recoveryEpoch))
 	if !h.Until.Equal(recoveryEpoch.Add(time.Hour)) {
 		t.Errorf("the longer window was shortened to %s", h.Until)
+	}
+}
+
+// P4.13: provider timing is the whole answer for a throttle and a quota; a
+// refused credential or an empty account keeps its ladder.
+func TestHealthProviderTiming(t *testing.T) {
+	t.Parallel()
+	p := recoveryPolicy(t, "default").Health
+	for _, tt := range []struct {
+		reason policies.Reason
+		wait   time.Duration
+		want   time.Duration
+		timed  bool
+	}{
+		{policies.ReasonRateLimit, 20 * time.Second, 20 * time.Second, true},
+		{policies.ReasonQuotaExhausted, 5 * time.Minute, 5 * time.Minute, true},
+		{policies.ReasonBilling, time.Second, 10 * time.Minute, false},
+		{policies.ReasonAuth, time.Hour, time.Hour, false},
+	} {
+		h := policies.Health{}.After(p, healthTimed(healthFailure(tt.reason, recoveryEpoch), tt.wait))
+		if got := h.Until.Sub(recoveryEpoch); got != tt.want || h.Timed != tt.timed {
+			t.Errorf("%s: %s, timed %t", tt.reason, got, h.Timed)
+		}
 	}
 }
 

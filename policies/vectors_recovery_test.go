@@ -2,6 +2,7 @@ package policies_test
 
 import (
 	"encoding/json"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -37,7 +38,7 @@ func recoveryVectors(t *testing.T, area string, checks map[string]func(*testing.
 		check, ok := checks[row.ID]
 		if !ok {
 			left[row.ID] = leftOut[row.ID]
-			if row.Basis == "test" && !recoveryVectorExcused(row.ID) {
+			if row.Basis == "test" && !strings.HasPrefix(row.ID, "genC-") {
 				t.Errorf("%s: %s binds", area, row.ID)
 			}
 			continue
@@ -56,13 +57,6 @@ func recoveryVectors(t *testing.T, area string, checks map[string]func(*testing.
 			t.Errorf("%s: %s is left out without a reason", area, id)
 		}
 	}
-}
-
-// recoveryVectorExcused names the rows whose basis is a test that are left out
-// all the same: generation C by EXCEPTIONS.md, and two that say what a response
-// means, not what to do about it.
-func recoveryVectorExcused(id string) bool {
-	return strings.HasPrefix(id, "genC-") || id == "http-502-html-live" || id == "http-504-html-live"
 }
 
 func (v recoveryVector) number(key string) float64 { n, _ := v.Input[key].(float64); return n }
@@ -126,6 +120,17 @@ func recoveryVectorAccepted(t *testing.T, v recoveryVector) {
 func recoveryVectorRetries(t *testing.T, v recoveryVector) {
 	if got := float64(len(v.run(t, "default", recoverySolo).retries(v.reason()))); got != v.Expect["retries"] {
 		t.Errorf("%g retries, want %v", got, v.Expect["retries"])
+	}
+}
+
+// P4.3: an HTML body is judged by its status.
+func recoveryVectorJudged(t *testing.T, v recoveryVector) {
+	verdict := policies.Judge(&policies.Fault{
+		Surface: policies.SurfaceModel, Status: int(v.number("status")),
+		Header: http.Header{"Content-Type": {"text/html"}}, Body: []byte("<html><title>cloudflare</title></html>"),
+	})
+	if string(verdict.Reason) != v.Expect["reason"] {
+		t.Errorf("reason %s, want %v", verdict.Reason, v.Expect["reason"])
 	}
 }
 
@@ -249,6 +254,8 @@ func TestRecoveryVectorsModelRecovery(t *testing.T) {
 				t.Errorf("resubmitted: %+v", d)
 			}
 		},
+		"http-502-html-live": recoveryVectorJudged,
+		"http-504-html-live": recoveryVectorJudged,
 		"retry-limit-server-error-fallback": func(t *testing.T, v recoveryVector) {
 			run := v.run(t, "default", recoveryPair)
 			run.retries(v.reason())
@@ -261,13 +268,10 @@ func TestRecoveryVectorsModelRecovery(t *testing.T) {
 		},
 	}
 	const noSetting = "a setting that no policy profile has"
-	const classified = "says what a response means, which the classifier's tests check (P4.3)"
 	recoveryVectors(t, "model_recovery", checks, map[string]string{
 		"connection-retry-disabled-econnrefused": noSetting,
 		"connection-retry-disabled-enotfound":    noSetting,
-		"http-502-html-live":                     classified,
-		"http-504-html-live":                     classified,
-	}, 27)
+	}, 29)
 }
 
 // P6
@@ -406,8 +410,8 @@ func TestRecoveryVectorsProfilePenalty(t *testing.T) {
 		}
 		for _, profile := range []string{"default", "openclaw-classic"} {
 			f := policies.HealthFailure{Reason: reason, Started: v.Input["providerStarted"] == true, Now: recoveryEpoch}
-			if scope := recoveryPolicy(t, profile).Health.Scope(f); scope != policies.ScopeNothing {
-				t.Errorf("%s blames %s", profile, scope)
+			if blamed := recoveryPolicy(t, profile).Health.Blames(f); blamed != policies.BlameNothing {
+				t.Errorf("%s blames %s", profile, blamed)
 			}
 		}
 	}
