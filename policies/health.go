@@ -5,18 +5,6 @@ import (
 	"time"
 )
 
-// HealthScope is what a failure is remembered against (P4.13, last column).
-type HealthScope string
-
-// Scopes of health. Each is a key of its own: what one auth profile is blamed
-// for says nothing about another.
-const (
-	ScopeNothing      HealthScope = ""
-	ScopeAuthProfile  HealthScope = "auth_profile"       // (provider, auth profile)
-	ScopeProfileModel HealthScope = "auth_profile_model" // (endpoint, auth profile, model)
-	ScopeModel        HealthScope = "model"              // (endpoint, model)
-)
-
 // Health is what is remembered of one auth profile or model. It is plain data
 // with no clock: a workflow stores it and passes the time in. A success clears
 // it to its zero value.
@@ -45,55 +33,47 @@ type HealthFailure struct {
 	Now     time.Time
 }
 
-// Scope says what reason is remembered against under p, and whether at all:
-// rate limits and overloads need provider timing unless p has a ladder for them.
-func (p HealthPolicy) Scope(b HealthFailure) HealthScope {
-	switch b.Reason {
-	case ReasonRateLimit:
-		if b.timed() || len(p.Transient) > 0 {
-			return ScopeProfileModel
-		}
-	case ReasonOverloaded:
-		if b.timed() || len(p.Transient) > 0 {
-			return ScopeModel
-		}
-	case ReasonTimeout:
-		if len(p.Transient) > 0 && b.Started {
-			return ScopeProfileModel
-		}
-	case ReasonQuotaExhausted, ReasonPermission:
-		if b.Model != "" {
-			return ScopeProfileModel
-		}
-		return ScopeAuthProfile
-	case ReasonBilling, ReasonAuth, ReasonAuthPermanent, ReasonSessionExpired:
-		return ScopeAuthProfile
-	case ReasonModelNotFound:
-		return ScopeModel
+// Blames says what f is remembered against under p (P4.13): rate limits and
+// overloads only with provider timing, unless p has a ladder for them, which
+// then covers timeouts too; quota and permission narrow to the model they name.
+func (p HealthPolicy) Blames(f HealthFailure) Blame {
+	d := DispositionOf(f.Reason)
+	switch {
+	case d.Until == UntilProviderTiming && !f.timed() && len(p.Transient) == 0:
+		return BlameNothing
+	case f.Reason == ReasonTimeout && len(p.Transient) > 0 && f.Started:
+		return BlameEndpointProfileModel
+	case f.Reason == ReasonQuotaExhausted && f.Model != "":
+		return BlameAuthProfileModel
+	case f.Reason == ReasonPermission && f.Model == "":
+		return BlameAuthProfile
 	}
-	return ScopeNothing
+	return d.Blames
 }
 
-func (b HealthFailure) timed() bool { return b.Floor.Asked() && !b.Floor.Infinite }
+func (f HealthFailure) timed() bool { return f.Floor.Asked() && !f.Floor.Infinite }
 
 // Cooldown is how long the consecutive-th failure for reason (from 1) leaves an
 // auth profile or model alone where the other side named no time; 0 means not
 // at all. session_expired has no length of its own: it lasts until the
 // credential is refreshed, and is looked at again on the auth ladder.
 func (p HealthPolicy) Cooldown(reason Reason, consecutive int) time.Duration {
-	switch reason {
-	case ReasonRateLimit, ReasonOverloaded, ReasonTimeout:
+	switch DispositionOf(reason).Until {
+	case UntilProviderTiming:
 		return rung(p.Transient, consecutive)
-	case ReasonAuth, ReasonSessionExpired:
+	case UntilAuth, UntilRefresh:
 		return rung(p.Auth, consecutive)
-	case ReasonBilling:
+	case UntilBilling:
 		return doubling(p.BillingMin, p.BillingMax, consecutive)
-	case ReasonAuthPermanent, ReasonPermission:
+	case UntilBlock:
 		return doubling(p.BlockMin, p.BlockMax, consecutive)
-	case ReasonQuotaExhausted:
+	case UntilReset:
 		return p.Quota
-	case ReasonModelNotFound:
+	case UntilModelGone:
 		return p.ModelGone
+	}
+	if reason == ReasonTimeout {
+		return rung(p.Transient, consecutive)
 	}
 	return 0
 }
@@ -114,44 +94,59 @@ func doubling(first, last time.Duration, n int) time.Duration {
 	return min(d, last)
 }
 
-// After returns h with b added. A running window is neither extended by
+// After returns h with f added. A running window is neither extended by
 // repeats nor shortened by a weaker reason; only a stronger reason replaces it.
 // A zero time is no clock, and changes nothing.
-func (h Health) After(p HealthPolicy, b HealthFailure) Health {
-	if b.Now.IsZero() || p.Scope(b) == ScopeNothing {
+func (h Health) After(p HealthPolicy, f HealthFailure) Health {
+	if f.Now.IsZero() || p.Blames(f) == BlameNothing {
 		return h
 	}
-	running := h.Until.After(b.Now)
+	running := h.Until.After(f.Now)
 	if !running {
-		h = h.Expire(b.Now)
+		h = h.Expire(f.Now)
 	} else {
-		h.widen(b.Model)
+		h.widen(f.Model)
 	}
 	h.Counts = maps.Clone(h.Counts)
 	if h.Counts == nil {
 		h.Counts = map[Reason]int{}
 	}
-	h.Counts[b.Reason]++
-	if running && strength(b.Reason) <= strength(h.Reason) {
+	h.Counts[f.Reason]++
+	if running && strength(f.Reason) <= strength(h.Reason) {
 		return h
 	}
-	until := b.Now.Add(p.window(b, h.Counts[b.Reason]))
+	until := f.Now.Add(p.window(f, h.Counts[f.Reason]))
 	if running && until.Before(h.Until) {
 		until = h.Until
 	}
 	if !running {
-		h.Model = b.Model
+		h.Model = f.Model
 	}
-	h.Until, h.Reason, h.Timed = until, b.Reason, b.timed()
+	h.Until, h.Reason, h.Timed = until, f.Reason, f.setsTime()
 	return h
 }
 
-// window is the provider's own timing where it gave one, else the ladder.
-func (p HealthPolicy) window(b HealthFailure, consecutive int) time.Duration {
-	if b.timed() {
-		return b.Floor.Wait
+// window is the provider's own timing where that decides, else the ladder, and
+// never less than what was asked for.
+func (p HealthPolicy) window(f HealthFailure, consecutive int) time.Duration {
+	if f.setsTime() {
+		return f.Floor.Wait
 	}
-	return p.Cooldown(b.Reason, consecutive)
+	ladder := p.Cooldown(f.Reason, consecutive)
+	if f.timed() {
+		return max(ladder, f.Floor.Wait)
+	}
+	return ladder
+}
+
+// setsTime reports whether the other side's timing is the whole answer: for a
+// refused credential or an empty account it is not.
+func (f HealthFailure) setsTime() bool {
+	switch DispositionOf(f.Reason).Until {
+	case UntilProviderTiming, UntilReset, UntilNothing:
+		return f.timed()
+	}
+	return false
 }
 
 func (h *Health) widen(model string) {

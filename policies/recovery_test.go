@@ -876,6 +876,26 @@ func TestRecoverySimple(t *testing.T) {
 	wantStop(t, newRecoveryRun(t, "simple", recoveryPair, strict).fail(policies.ReasonAuth), "simple/permanent")
 }
 
+// P4.13: the controller does on a first failure what the table says.
+func TestRecoveryFollowsDispositions(t *testing.T) {
+	t.Parallel()
+	targets := recoveryTargets("a/m", "b/m")
+	targets[0].ContextWindow, targets[1].ContextWindow = 100, 200
+	targets[0].Refreshable = true
+	for _, reason := range recoveryReasons {
+		d := newRecoveryRun(t, "default", targets).fail(reason)
+		row := policies.DispositionOf(reason)
+		retries := row.Retry != policies.RetryNever
+		moves := !retries && row.Failover != policies.FailoverNever && row.Failover != policies.FailoverOptIn
+		if got := d.Action == policies.ActionAttempt && !d.Failover; got != retries {
+			t.Errorf("%s: retried %t, want %t", reason, got, retries)
+		}
+		if d.Failover != moves {
+			t.Errorf("%s: moved %t, want %t", reason, d.Failover, moves)
+		}
+	}
+}
+
 // A Recovery without targets stops instead of failing.
 func TestRecoveryWithoutTargets(t *testing.T) {
 	t.Parallel()

@@ -180,7 +180,8 @@ func (p *plot) dots() {
 			continue
 		}
 		labelled[a.Candidate] = x
-		p.text(x, y-16, "middle", colourText, "400", fmt.Sprint(a.Attempt))
+		p.printf(`<text x="%.1f" y="%.1f" text-anchor="middle" fill="%s" stroke="#ffffff" stroke-width="4" paint-order="stroke">%d</text>`+"\n",
+			x, y-16, colourText, a.Attempt)
 	}
 }
 
