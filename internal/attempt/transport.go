@@ -104,26 +104,20 @@ func NewTransport(o Options) *Transport {
 		t.now = time.Now
 	}
 
-	// net/http lets a dial outlive its request, so the dialer and the handshake
-	// need the limit too.
-	limit := max(t.connectTimeout, 0)
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(!o.Fresh)
 	t.base = &http.Transport{
 		Proxy:                  o.Proxy,
 		OnProxyConnectResponse: checkProxy,
-		DialContext:            o.Dial,
+		DialContext:            limitDial(o.Dial, t.connectTimeout),
 		TLSClientConfig:        tlsConfig(o),
-		TLSHandshakeTimeout:    limit,
+		TLSHandshakeTimeout:    max(t.connectTimeout, 0),
 		DisableKeepAlives:      o.Fresh,
 		MaxIdleConnsPerHost:    o.MaxIdlePerHost,
 		IdleConnTimeout:        o.IdleTimeout,
 		MaxResponseHeaderBytes: maxHeaderBytes,
 		Protocols:              protocols,
-	}
-	if t.base.DialContext == nil {
-		t.base.DialContext = (&net.Dialer{Timeout: limit}).DialContext
 	}
 	if t.base.MaxIdleConnsPerHost == 0 {
 		t.base.MaxIdleConnsPerHost = 16
@@ -143,6 +137,24 @@ func NewClient(o Options) *http.Client {
 		CheckRedirect: func(*http.Request, []*http.Request) error {
 			return http.ErrUseLastResponse
 		},
+	}
+}
+
+type dialFunc = func(ctx context.Context, network, address string) (net.Conn, error)
+
+// limitDial ends a dial in time. net/http lets a dial go on when its request
+// has been given up, so the limit of the request does not end it.
+func limitDial(dial dialFunc, limit time.Duration) dialFunc {
+	if dial == nil {
+		dial = new(net.Dialer).DialContext
+	}
+	if limit < 0 {
+		return dial
+	}
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		ctx, cancel := context.WithTimeout(ctx, limit)
+		defer cancel()
+		return dial(ctx, network, address)
 	}
 }
 
