@@ -248,33 +248,49 @@ func TestWireGivenUp(t *testing.T) {
 	const headers = "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n"
 	for _, c := range []struct {
 		name, text string
+		read       int // bytes of the body read before giving up
 		cause      error
 		want       facts
 	}{
-		{"deadline before headers", "", context.DeadlineExceeded, lost("UND_ERR_HEADERS_TIMEOUT", "")},
-		{"cancelled before headers", "", context.Canceled, lost("ABORT_ERR", "")},
-		{"deadline after headers", headers, context.DeadlineExceeded, answered(200, "UND_ERR_BODY_TIMEOUT", policies.PhaseFirstEvent, "nil", BodyError)},
-		{"deadline in the body", headers + "hello", context.DeadlineExceeded, answered(200, "UND_ERR_BODY_TIMEOUT", policies.PhaseBody, "nil", BodyError)},
+		{"deadline before headers", "", 0, context.DeadlineExceeded, lost("UND_ERR_HEADERS_TIMEOUT", "")},
+		{"cancelled before headers", "", 0, context.Canceled, lost("ABORT_ERR", "")},
+		{"deadline after headers", headers, 0, context.DeadlineExceeded, answered(200, "UND_ERR_BODY_TIMEOUT", policies.PhaseFirstEvent, "nil", BodyError)},
+		{"deadline in the body", headers + "hello", 5, context.DeadlineExceeded, answered(200, "UND_ERR_BODY_TIMEOUT", policies.PhaseBody, "nil", BodyError)},
+		{"cancelled in the body", headers + "hello", 5, context.Canceled, answered(200, "ABORT_ERR", policies.PhaseBody, "nil", BodyError)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			got := make(chan struct{}, 1)
 			s := serve(t, hang(got, c.text))
 			ctx, cancel := context.WithCancelCause(t.Context())
+			defer cancel(nil)
+			if c.text == "" {
+				go func() {
+					<-got
+					cancel(c.cause)
+				}()
+			}
 			record := New()
-			go func() {
-				<-got
-				for c.want.Phase != record.Phase() {
-					time.Sleep(time.Millisecond) // polls; the answer is on its way
-				}
+			resp, err := get(With(ctx, record), client(t, Options{Fresh: true}), "http://"+s.addr)
+			if err == nil {
+				defer resp.Body.Close()
+				_, _ = io.ReadFull(resp.Body, make([]byte, c.read))
 				cancel(c.cause)
-			}()
-			err := post(With(ctx, record), client(t, Options{Fresh: true}), "http://"+s.addr+"/x")
+				_, err = io.ReadAll(resp.Body)
+			}
 			if diff := cmp.Diff(c.want, factsOf(record, err, s)); diff != "" {
 				t.Errorf("%v (-want +got):\n%s", err, diff)
 			}
 		})
 	}
+}
+
+func get(ctx context.Context, c *http.Client, url string) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	return c.Do(req)
 }
 
 // C2: a context that was done before is neither not sent nor started.
@@ -299,20 +315,18 @@ func TestWireCloseWhileReading(t *testing.T) {
 	got := make(chan struct{}, 1)
 	s := serve(t, hang(got, "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhello"))
 	record := New()
-	req, _ := http.NewRequestWithContext(With(t.Context(), record), http.MethodGet, "http://"+s.addr, nil)
-	resp, err := client(t, Options{}).Do(req)
+	resp, err := get(With(t.Context(), record), client(t, Options{}), "http://"+s.addr)
 	if err != nil {
 		t.Fatal(err)
 	}
-	<-got
+	if _, err := io.ReadFull(resp.Body, make([]byte, 5)); err != nil {
+		t.Fatal(err)
+	}
 	read := make(chan error)
 	go func() {
 		_, err := io.Copy(io.Discard, resp.Body)
 		read <- err
 	}()
-	for record.BodyBytes() < 5 {
-		time.Sleep(time.Millisecond) // polls; the bytes are on their way
-	}
 	if record.LastByteAt().IsZero() {
 		t.Error("no time of the last byte")
 	}
