@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -192,17 +193,20 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	x := record.begin(t.now())
 
 	ctx, cancel := context.WithCancelCause(req.Context())
-	stop := t.limitConnect(record, x, cancel)
+	connect := connectLimit{limit: t.connectTimeout, cancel: cancel}
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		GetConn: func(string) { record.getConn() },
+		GetConn: func(string) {
+			record.getConn()
+			connect.start()
+		},
 		GotConn: func(httptrace.GotConnInfo) {
 			record.gotConn(x, t.now())
-			stop()
+			connect.stop()
 		},
 	})
 
 	resp, err := t.base.RoundTrip(t.prepare(req.WithContext(ctx)))
-	stop()
+	connect.stop()
 	if err != nil {
 		record.failed(x, err)
 		cancel(errReleased)
@@ -214,18 +218,33 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// limitConnect cancels the request when it has no connection in time. The
-// returned function lifts the limit.
-func (t *Transport) limitConnect(record *Record, x *exchange, cancel context.CancelCauseFunc) (stop func()) {
-	if t.connectTimeout < 0 {
-		return func() {}
+// connectLimit cancels a request that waits too long for a connection.
+type connectLimit struct {
+	limit  time.Duration // negative: none
+	cancel context.CancelCauseFunc
+
+	mu    sync.Mutex
+	timer *time.Timer
+}
+
+func (l *connectLimit) start() {
+	if l.limit < 0 {
+		return
 	}
-	timer := time.AfterFunc(t.connectTimeout, func() {
-		if !record.connected(x) {
-			cancel(&ConnectTimeoutError{Limit: t.connectTimeout})
-		}
+	l.stop()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.timer = time.AfterFunc(l.limit, func() {
+		l.cancel(&ConnectTimeoutError{Limit: l.limit})
 	})
-	return func() { timer.Stop() }
+}
+
+func (l *connectLimit) stop() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.timer != nil {
+		l.timer.Stop()
+	}
 }
 
 // prepare takes from a request what would let net/http repeat it. It changes
