@@ -87,6 +87,9 @@ func TestFreshIsNotReplayed(t *testing.T) {
 		if (err != nil) != c.fails || s.requests.Load() != c.arrived || record.Requests() != c.counted || keys.Load() != c.keys {
 			t.Errorf("%s: %v; %d requests arrived, %d counted, %d keys", c.name, err, s.requests.Load(), record.Requests(), keys.Load())
 		}
+		if c.fails && s.conns.Load() != 2 {
+			t.Errorf("%s: 2 requests over %d connections", c.name, s.conns.Load())
+		}
 		if c.fails && (record.NotStarted() || !record.Started()) {
 			t.Errorf("%s: a lost answer is taken for not sent", c.name)
 		}
@@ -148,7 +151,13 @@ func TestErrorBodyIsBounded(t *testing.T) {
 	text := fmt.Sprintf("HTTP/1.1 400 Bad Request\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n%s", packed.Len(), packed.String())
 	s := serve(t, answer(text))
 	record := New()
-	if err := post(With(t.Context(), record), client(t, Options{Fresh: true}), "http://"+s.addr); err != nil {
+	resp, err := get(With(t.Context(), record), client(t, Options{Fresh: true}), "http://"+s.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	// Pieces of 1000 bytes do not end at the limit.
+	if _, err := io.CopyBuffer(struct{ io.Writer }{io.Discard}, resp.Body, make([]byte, 1000)); err != nil {
 		t.Fatal(err)
 	}
 	if body := record.ErrorBody(); string(body) != whole[:policies.MaxBody] || record.BodyBytes() != int64(len(whole)) {

@@ -12,7 +12,6 @@ import (
 	"net/http/httptrace"
 	"net/url"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -271,7 +270,6 @@ type body struct {
 	x       *exchange
 	now     func() time.Time
 	release func()
-	closed  atomic.Bool
 }
 
 // duplex is the body of an answer that switched protocols.
@@ -300,8 +298,6 @@ func (b *body) Read(p []byte) (int, error) {
 		return n, nil
 	case err == io.EOF:
 		b.record.read(b.x, p[:n], BodyEOF, nil, b.now())
-	case b.closed.Load():
-		b.record.read(b.x, p[:n], BodyClosed, nil, b.now())
 	default:
 		b.record.read(b.x, p[:n], BodyError, err, b.now())
 	}
@@ -310,7 +306,7 @@ func (b *body) Read(p []byte) (int, error) {
 }
 
 func (b *body) Close() error {
-	b.closed.Store(true)
+	// Noted first, so that a Read that this ends is not taken for a fault.
 	b.record.read(b.x, nil, BodyClosed, nil, b.now())
 	err := b.ReadCloser.Close()
 	b.release()

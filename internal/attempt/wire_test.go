@@ -362,3 +362,16 @@ func TestWireProxy(t *testing.T) {
 		}
 	}
 }
+
+// M2.2: the limit covers what net/http limits to a minute of its own, a proxy
+// that does not answer.
+func TestWireProxySilent(t *testing.T) {
+	t.Parallel()
+	s := serve(t, swallow)
+	proxy := http.ProxyURL(&url.URL{Scheme: "http", Host: s.addr})
+	record := New()
+	err := post(With(t.Context(), record), client(t, Options{Fresh: true, Proxy: proxy, ConnectTimeout: 20 * time.Millisecond}), "https://example.invalid/x")
+	if diff := cmp.Diff(notSent("UND_ERR_CONNECT_TIMEOUT", "connect"), factsOf(record, err, s)); diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+}
