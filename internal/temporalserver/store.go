@@ -60,15 +60,32 @@ func fileStore(dir string) *config.SQL {
 }
 
 // memoryStore is the configuration of a store in memory that this process knows
-// by name.
+// by name. It lives while a connection to it is open.
 func memoryStore(name string) *config.SQL {
 	return &config.SQL{
-		PluginName:        sqliteplugin.PluginName,
-		DatabaseName:      name,
-		ConnectAttributes: map[string]string{"mode": "memory", "cache": "shared"},
-		MaxConns:          1,
-		MaxIdleConns:      1,
+		PluginName:   sqliteplugin.PluginName,
+		DatabaseName: "/" + name,
+		ConnectAttributes: map[string]string{
+			"vfs":          "memdb",
+			"journal_mode": "memory",
+			"synchronous":  "0",
+		},
+		MaxConns:     1,
+		MaxIdleConns: 1,
 	}
+}
+
+// openMemory makes a store in memory and returns the connection that keeps it.
+func openMemory(store *config.SQL) (*sql.DB, error) {
+	db, err := openPrivate(store.DatabaseName, "vfs=memdb")
+	if err != nil {
+		return nil, fmt.Errorf("create the store in memory: %w", err)
+	}
+	if err := writeSchema(db); err != nil {
+		db.Close()
+		return nil, fmt.Errorf("create the store in memory: %w", err)
+	}
+	return db, nil
 }
 
 // openFile makes the store in dir if there is none, and checks the layout of
@@ -92,7 +109,7 @@ func createFile(file string) error {
 	if err := os.Remove(part); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("create the store: %w", err)
 	}
-	if err := writeSchema(part); err != nil {
+	if err := writeFile(part); err != nil {
 		return fmt.Errorf("create the store: %w", err)
 	}
 	if err := syncPath(part); err != nil {
@@ -104,10 +121,10 @@ func createFile(file string) error {
 	return syncPath(filepath.Dir(file))
 }
 
-// writeSchema makes the schema in one transaction on a connection of its own.
-// The file is not in its place yet, so nothing is synced on the way.
-func writeSchema(file string) error {
-	db, err := openPrivate(file, "rwc")
+// writeFile fills a file that is not in its place yet, so nothing is synced on
+// the way.
+func writeFile(file string) error {
+	db, err := openPrivate(file, "mode=rwc")
 	if err != nil {
 		return err
 	}
@@ -117,6 +134,11 @@ func writeSchema(file string) error {
 			return err
 		}
 	}
+	return writeSchema(db)
+}
+
+// writeSchema makes the schema and marks it, in one transaction.
+func writeSchema(db *sql.DB) error {
 	tx, err := db.Begin()
 	if err != nil {
 		return err
@@ -159,49 +181,9 @@ func droppedIndex(stmt string) bool {
 	return !slices.Contains(keptIndexes, words[2])
 }
 
-// trimMemory drops from a store in memory the indexes that a file store never
-// gets; the plugin creates the schema of such a store itself.
-func trimMemory(name string) error {
-	db, err := sql.Open(driver, "file:"+name+"?mode=memory&cache=shared")
-	if err != nil {
-		return fmt.Errorf("open the store in memory: %w", err)
-	}
-	defer db.Close()
-	db.SetMaxOpenConns(1)
-	drop, err := surplusIndexes(db)
-	if err != nil {
-		return fmt.Errorf("list the indexes of the store in memory: %w", err)
-	}
-	for _, name := range drop {
-		if _, err := db.Exec("DROP INDEX " + name); err != nil {
-			return fmt.Errorf("drop an index of the store in memory: %w", err)
-		}
-	}
-	return nil
-}
-
-func surplusIndexes(db *sql.DB) ([]string, error) {
-	rows, err := db.Query(`SELECT name FROM sqlite_master WHERE type = 'index' AND tbl_name = 'executions_visibility' AND sql IS NOT NULL`)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var names []string
-	for rows.Next() {
-		var name string
-		if err := rows.Scan(&name); err != nil {
-			return nil, err
-		}
-		if !slices.Contains(keptIndexes, name) {
-			names = append(names, name)
-		}
-	}
-	return names, rows.Err()
-}
-
 // checkLayout reads the marks of the store without changing it.
 func checkLayout(file string) error {
-	db, err := openPrivate(file, "rw")
+	db, err := openPrivate(file, "mode=rw")
 	if err != nil {
 		return fmt.Errorf("open the store: %w", err)
 	}
@@ -214,7 +196,7 @@ func checkLayout(file string) error {
 		return fmt.Errorf("read the layout of %s: %w", file, err)
 	}
 	if app != applicationID {
-		return &SchemaError{File: file, Want: Layout}
+		return &SchemaError{File: file, Foreign: true, Want: Layout}
 	}
 	if layout != Layout {
 		return &SchemaError{File: file, Found: layout, Want: Layout}
@@ -222,10 +204,10 @@ func checkLayout(file string) error {
 	return nil
 }
 
-// openPrivate opens the file outside the plugin's pool, which never closes a
+// openPrivate opens a store on one connection outside the plugin's pool, which never closes a
 // connection.
-func openPrivate(file, mode string) (*sql.DB, error) {
-	db, err := sql.Open(driver, "file:"+(&url.URL{Path: file}).EscapedPath()+"?mode="+mode)
+func openPrivate(file, query string) (*sql.DB, error) {
+	db, err := sql.Open(driver, "file:"+(&url.URL{Path: file}).EscapedPath()+"?"+query)
 	if err != nil {
 		return nil, err
 	}
