@@ -228,10 +228,10 @@ func gitText(f *Fault) string {
 // gitClip keeps the beginning and the end of a long text: git names the cause
 // first and the command's failure last, with progress between them.
 func gitClip(s string) string {
-	if len(s) <= maxText {
+	if len(s) <= maxTransportText {
 		return s
 	}
-	return s[:maxText/2] + "\n" + s[len(s)-maxText/2:]
+	return s[:maxTransportText/2] + "\n" + s[len(s)-maxTransportText/2:]
 }
 
 // Global options of git that may stand before the verb: with a value as the

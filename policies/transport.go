@@ -10,8 +10,8 @@ import (
 const (
 	// maxCauseDepth bounds how deep causes are followed.
 	maxCauseDepth = 16
-	// maxText bounds how many bytes of one text are looked at.
-	maxText = 8 << 10
+	// maxTransportText bounds how many bytes of one text are looked at.
+	maxTransportText = 8 << 10
 )
 
 // codeSet is a set of transport codes, in the words of Node.js and undici.
@@ -151,7 +151,7 @@ func faultText(f *Fault, text *regexp.Regexp) bool {
 // matchesText reports whether a pattern matches the part of s that is looked
 // at.
 func matchesText(text *regexp.Regexp, s string) bool {
-	return text.MatchString(s[:min(len(s), maxText)])
+	return text.MatchString(s[:min(len(s), maxTransportText)])
 }
 
 // transientTransport reports whether f is a fault of the network that a
