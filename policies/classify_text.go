@@ -117,6 +117,8 @@ func (e *evidence) byText(f *Fault) (judgement, bool) {
 		return e.slow(f), true
 	case m.has(mFormat):
 		return generic(ReasonFormat, "P4.5/format"), true
+	case m.has(mDelay):
+		return said(ReasonRateLimit, "P4.1/rate_limit"), true
 	}
 	return judgement{}, false
 }
@@ -139,7 +141,7 @@ func (e *evidence) byConcreteText() (judgement, bool) {
 		return said(ReasonModelNotFound, "P4.8/model_not_found"), true
 	case e.asksForMore && m.any(mShort, mNamesTokens, mNamesRequests, mRate):
 		return said(ReasonRequestTooLarge, "P4.7/request_too_large"), true
-	case m.has(mOverflow):
+	case e.overflows():
 		return said(ReasonContextOverflow, "P4.8/context_overflow"), true
 	case m.has(mValidation):
 		return said(ReasonFormat, "P4.5/validation"), true
@@ -149,7 +151,7 @@ func (e *evidence) byConcreteText() (judgement, bool) {
 		return said(ReasonBilling, "P4.4/billing"), true
 	case e.longWindow():
 		return said(ReasonQuotaExhausted, "P4.6/long_window"), true
-	case m.any(mRate, mQuota, mUsageLimit, mDelay):
+	case m.any(mRate, mQuota, mUsageLimit):
 		return said(ReasonRateLimit, "P4.1/rate_limit"), true
 	case m.any(mOverload, mUnavailable):
 		return said(ReasonOverloaded, "P4.2/overloaded"), true
