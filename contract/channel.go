@@ -40,6 +40,8 @@ type DiscordListInput struct {
 	After  string `json:"after,omitempty"`
 	Before string `json:"before,omitempty"`
 	Limit  int    `json:"limit,omitempty"`
+	// Author is whose content is wanted; that of others is left out.
+	Author string `json:"author,omitempty"`
 }
 
 // DiscordListResult holds messages, oldest first.
@@ -47,12 +49,13 @@ type DiscordListResult struct {
 	Messages []DiscordMessage `json:"messages"`
 }
 
-// DiscordMessage is what reconciliation needs of a message. Content of other
-// authors is left out.
+// DiscordMessage is what reconciliation needs of a message.
 type DiscordMessage struct {
 	ID       string `json:"id"`
 	AuthorID string `json:"author_id"`
 	Content  string `json:"content,omitempty"`
+	// Attachments is how many files the message carries.
+	Attachments int `json:"attachments,omitempty"`
 }
 
 // DiscordUserResult is the account's own user.

@@ -51,7 +51,9 @@ type GitResult struct {
 	Outcome Outcome     `json:"outcome"`
 	Refs    []GitRef    `json:"refs,omitempty"`
 	Updated []GitUpdate `json:"updated,omitempty"`
-	Error   *Error      `json:"error,omitempty"`
+	// Truncated says that more refs moved than Updated holds.
+	Truncated bool   `json:"truncated,omitempty"`
+	Error     *Error `json:"error,omitempty"`
 }
 
 // GitState answers the "state" query of a Git operation.

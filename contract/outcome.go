@@ -86,4 +86,6 @@ type Failure struct {
 	// DelayMS is the delay chosen for the next attempt when a workflow timer
 	// has to wait it out.
 	DelayMS int64 `json:"delay_ms,omitempty"`
+	// MigrateTo is the chat id that Telegram says a group has moved to.
+	MigrateTo string `json:"migrate_to,omitempty"`
 }

@@ -73,6 +73,9 @@ type Review struct {
 	Part      int             `json:"part"`
 	Text      string          `json:"text"`
 	Delivered []DeliveredPart `json:"delivered"`
+	// Rest is the text of the part and of all planned after it, which a retry
+	// sends.
+	Rest string `json:"rest,omitempty"`
 	// Key is the key of the review workflow that takes the operator's word.
 	Key string `json:"key,omitempty"`
 }

@@ -23,6 +23,10 @@ type Policy struct {
 	// SwitchAfter is how many retries one candidate gets before the next one is
 	// tried while another is ready; 0 means its whole budget (M3.6).
 	SwitchAfter int
+	// SwitchWait is the longest wait that still counts as one of the SwitchAfter
+	// short retries: while another candidate is ready, a longer one moves on at
+	// once; 0 means any wait counts (fast-failover).
+	SwitchWait time.Duration
 	// GuardAttempts bounds the attempts since the last completed response
 	// (M3.1).
 	GuardAttempts int
@@ -32,6 +36,18 @@ type Policy struct {
 	// MoveAfterOverloads is how many overloads in a row move on to the next
 	// model; 0 means never (M3.7).
 	MoveAfterOverloads int
+
+	// Rotations is how many auth-profile rotations rate limits and overloads get
+	// each per model call before the next model, where one is configured; 0
+	// means that every auth profile is walked (M3.6). Where it is set, an
+	// overload rotates before it goes to a sibling.
+	Rotations int
+	// SpentTimeout is what a timeout at the end of the budget does: "failover"
+	// or "surface" (openclaw-classic).
+	SpentTimeout string
+	// RefusalFailover is the operator's consent to try a refused request on
+	// another candidate, same vendor first (P4.13).
+	RefusalFailover bool
 
 	// Simple, where set, replaces the budgets above by the small per-call
 	// policy of the "simple" profiles.
@@ -53,11 +69,14 @@ type Budget struct {
 
 // Simple is the per-call policy of the "simple" profiles.
 type Simple struct {
-	Retries           int
-	Initial           time.Duration
-	Multiplier        float64
-	Max               time.Duration
-	Retryable         []Reason
+	Retries    int
+	Initial    time.Duration
+	Multiplier float64
+	Max        time.Duration
+	Retryable  []Reason
+	// RespectRetryAfter lets a floor of at most RetryAfterCap be waited for.
+	// Without it a failure that asks for more than the own delay is not
+	// retried on the same candidate: a floor is never undercut (P2).
 	RespectRetryAfter bool
 	RetryAfterCap     time.Duration
 	// FailoverPermanent lets permanent errors fail over when a fallback is

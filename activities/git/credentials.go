@@ -1,0 +1,148 @@
+package git
+
+import (
+	"errors"
+	"net"
+	"os"
+
+	"github.com/go-git/go-git/v5/plumbing/transport"
+	githttp "github.com/go-git/go-git/v5/plumbing/transport/http"
+	gitssh "github.com/go-git/go-git/v5/plumbing/transport/ssh"
+	"golang.org/x/crypto/ssh"
+
+	"github.com/holdfast-dev/holdfast/policies"
+)
+
+// ErrUnknownProfile is what Config.Auth returns for a name that is not
+// configured.
+var ErrUnknownProfile = errors.New("git: unknown auth profile")
+
+// CredentialKind is the kind of a Git auth profile.
+type CredentialKind string
+
+// Kinds of Git auth profiles (G9).
+const (
+	CredentialToken    CredentialKind = "token"     // a token of a Git host, sent as an HTTP password
+	CredentialBasic    CredentialKind = "basic"     // user name and password over HTTP
+	CredentialSSHKey   CredentialKind = "ssh_key"   // a private key file
+	CredentialSSHAgent CredentialKind = "ssh_agent" // the agent at SSH_AUTH_SOCK
+)
+
+// Credentials are what a Git auth profile resolves to. They never leave the
+// worker and do not print their secret.
+type Credentials struct {
+	Kind CredentialKind
+	// Username defaults to "x-access-token" for a token, and for SSH to the user
+	// in the URL or "git".
+	Username string
+	// Secret is the token, the password, or the passphrase of the key file.
+	Secret string
+	// KeyFile is the path of an SSH private key.
+	KeyFile string
+	// KnownHosts are files of known host keys. Defaults to the files of
+	// SSH_KNOWN_HOSTS, else ~/.ssh/known_hosts and /etc/ssh/ssh_known_hosts. A
+	// host that is in none of them is refused.
+	KnownHosts []string
+}
+
+// String names the kind and hides everything else.
+func (c Credentials) String() string {
+	if c.Kind == "" {
+		return "no credentials"
+	}
+	return string(c.Kind) + " credentials"
+}
+
+// GoString is String, for %#v.
+func (c Credentials) GoString() string { return c.String() }
+
+// fits checks that the credentials can be used on a transport at all.
+func (c Credentials) fits(t policies.GitTransport) error {
+	switch c.Kind {
+	case CredentialToken, CredentialBasic:
+		if t == policies.GitSSH {
+			return refuse(policies.ReasonFormat, "G9/profile", "the auth profile holds an HTTP credential and the remote is reached by SSH; name one of kind ssh_key or ssh_agent, or use an https URL")
+		}
+	case CredentialSSHKey, CredentialSSHAgent:
+		if t == policies.GitHTTP {
+			return refuse(policies.ReasonFormat, "G9/profile", "the auth profile holds an SSH credential and the remote is reached by HTTP; name one of kind token or basic, or use an ssh URL")
+		}
+	default:
+		return refuse(policies.ReasonFormat, "G9/profile", "the auth profile has an unknown kind; use token, basic, ssh_key or ssh_agent")
+	}
+	return nil
+}
+
+// httpAuth is the credential of an HTTP request, nil for none.
+func (c Credentials) httpAuth() transport.AuthMethod {
+	switch c.Kind {
+	case CredentialToken:
+		user := c.Username
+		if user == "" {
+			user = "x-access-token"
+		}
+		return &githttp.BasicAuth{Username: user, Password: c.Secret}
+	case CredentialBasic:
+		return &githttp.BasicAuth{Username: c.Username, Password: c.Secret}
+	}
+	return nil
+}
+
+// sshAuth is an SSH login that can never ask: a key or an agent, and known
+// hosts only.
+type sshAuth struct {
+	config *ssh.ClientConfig
+}
+
+func (a sshAuth) Name() string                             { return "ssh" }
+func (a sshAuth) String() string                           { return "ssh" }
+func (a sshAuth) ClientConfig() (*ssh.ClientConfig, error) { return a.config, nil }
+
+// sshAuth makes the login for a remote. Without an auth profile the agent is
+// used if there is one.
+func (c Credentials) sshAuth(user, hostPort string) (transport.AuthMethod, error) {
+	if c.Username != "" {
+		user = c.Username
+	}
+	if user == "" {
+		user = gitssh.DefaultUsername
+	}
+	method, err := c.sshMethod(user)
+	if err != nil {
+		return nil, err
+	}
+	known, err := gitssh.NewKnownHostsDb(c.KnownHosts...)
+	if err != nil {
+		return nil, refuse(policies.ReasonTLS, "G3/host_key", "no known_hosts file could be read; list the host's key in one and name it in the auth profile")
+	}
+	check := known.HostKeyCallback()
+	return sshAuth{&ssh.ClientConfig{
+		User: user,
+		Auth: []ssh.AuthMethod{method},
+		HostKeyCallback: func(host string, addr net.Addr, key ssh.PublicKey) error {
+			if check(host, addr, key) != nil {
+				return errHostKey
+			}
+			return nil
+		},
+		HostKeyAlgorithms: known.HostKeyAlgorithms(hostPort),
+	}}, nil
+}
+
+func (c Credentials) sshMethod(user string) (ssh.AuthMethod, error) {
+	if c.Kind == CredentialSSHKey {
+		keys, err := gitssh.NewPublicKeysFromFile(user, c.KeyFile, c.Secret)
+		if err != nil {
+			return nil, refuse(policies.ReasonAuth, "G9/profile", "the SSH key of the auth profile could not be read; check its path and passphrase")
+		}
+		return ssh.PublicKeys(keys.Signer), nil
+	}
+	if os.Getenv("SSH_AUTH_SOCK") == "" {
+		return nil, refuse(policies.ReasonAuth, "G9/profile", "there is no SSH agent; name an auth profile of kind ssh_key with --auth")
+	}
+	agent, err := gitssh.NewSSHAgentAuth(user)
+	if err != nil {
+		return nil, refuse(policies.ReasonAuth, "G9/profile", "the SSH agent did not answer; start it or name an auth profile of kind ssh_key with --auth")
+	}
+	return ssh.PublicKeysCallback(agent.Callback), nil
+}

@@ -1,0 +1,167 @@
+package git
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"syscall"
+	"time"
+
+	gogit "github.com/go-git/go-git/v5"
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/format/packfile"
+	"github.com/go-git/go-git/v5/plumbing/transport"
+
+	"github.com/holdfast-dev/holdfast/contract"
+	"github.com/holdfast-dev/holdfast/failure"
+	"github.com/holdfast-dev/holdfast/internal/attempt"
+	"github.com/holdfast-dev/holdfast/policies"
+)
+
+// localError is what this side knows without asking anyone: a request that is
+// refused, a checkout that cannot be used, a disk that is full.
+type localError struct {
+	reason  policies.Reason
+	rule    string
+	retry   bool
+	message string
+}
+
+func (e *localError) Error() string { return e.message }
+
+func refuse(reason policies.Reason, rule, message string) error {
+	return &localError{reason: reason, rule: rule, message: message}
+}
+
+// Failures that are found in several places.
+var (
+	errRefNotFound = refuse(policies.ReasonNotFound, "G3/ref_not_found", "the remote has no such ref; list its refs with \"git ls-remote\"")
+	errOutputLimit = refuse(policies.ReasonOutputLimit, "G3/output_limit", "the remote's list of refs is larger than is read; ask the host to hide refs that nobody needs")
+	errHostKey     = refuse(policies.ReasonTLS, "G3/host_key", "the SSH host key is unknown or has changed; check it and put it into the known_hosts file of the auth profile")
+	errRedirect    = refuse(policies.ReasonMisdirected, "G9/redirect", "the remote redirects to another address; use the address that its host shows for this repository")
+	errNotGit      = refuse(policies.ReasonNotFound, "G3/not_git", "what answered is no Git repository over smart HTTP; correct the URL")
+	errBadPack     = refuse(policies.ReasonFormat, "G3/bad_object", "the remote sent a pack that is damaged; ask its host to check the repository with \"git fsck\"")
+	errRefLocked   = &localError{reason: policies.ReasonLock, rule: "G3/lock_exists", retry: true,
+		message: "a ref of the checkout is locked by another process; if none is running, remove the .lock file under its .git/refs"}
+)
+
+// wireError is an answer that was cut short without an error that says so.
+type wireError struct{ what string }
+
+func (e *wireError) Error() string { return e.what }
+
+// Answers that were cut short (G4).
+var (
+	errEmptyReply     = &wireError{"empty reply"}
+	errEarlyEOF       = &wireError{"early EOF"}
+	errMissingObjects = &wireError{"not all objects sent"}
+)
+
+// codeCut is the code of a connection that ended too early, as attempt.Code has
+// it for io.ErrUnexpectedEOF.
+var codeCut, _ = attempt.Code(io.ErrUnexpectedEOF)
+
+// packError says what was wrong with a pack that could not be stored.
+func packError(pack *packReader, err error) error {
+	if localFault(err) != nil {
+		return err
+	}
+	if pack.err != nil && pack.err != io.EOF {
+		return pack.err
+	}
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, packfile.ErrEmptyPackfile) {
+		return errEarlyEOF
+	}
+	return errBadPack
+}
+
+// unwrap gets to the errors that go-git's wrappers hide, for they have no
+// Unwrap.
+func unwrap(err error) error {
+	for {
+		var unexpected *plumbing.UnexpectedError
+		var permanent *plumbing.PermanentError
+		switch {
+		case errors.As(err, &unexpected) && unexpected.Err != nil:
+			err = unexpected.Err
+		case errors.As(err, &permanent) && permanent.Err != nil:
+			err = permanent.Err
+		default:
+			return err
+		}
+	}
+}
+
+// localFault is what an error of the file system means, nil for any other.
+func localFault(err error) *localError {
+	var pathError *fs.PathError
+	switch {
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return &localError{reason: policies.ReasonNoSpace, rule: "G3/no_space", message: "the disk or the quota of the checkout is full; free some space"}
+	case !errors.As(err, &pathError):
+		return nil
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
+		return &localError{reason: policies.ReasonPermission, rule: "G3/permission", message: "the worker may not read or write the checkout; correct the owner or the mode of its files"}
+	}
+	return nil
+}
+
+// fail turns the error of an attempt into the failure that the activity
+// returns. Its message is ours: nothing of the other side's text, no address
+// and no credential is in it (G9).
+func (a *Activities) fail(op policies.Operation, rec *attempt.Record, err error) error {
+	err = unwrap(err)
+	var local *localError
+	if !errors.As(err, &local) {
+		local = localFault(err)
+	}
+	if local != nil {
+		return report(local.failure())
+	}
+	fault := faultOf(rec, err)
+	fault.Operation = op
+	verdict := a.judge(&fault)
+	return report(failure.FromVerdict(&fault, verdict, message(&fault, verdict)))
+}
+
+// report is a failure on its way to the workflow, which owns the retry. One
+// that will be retried is no error yet, and the workflow's warning is to be the
+// only line about it (G8).
+func report(f contract.Failure) error {
+	f.Attempts = 1
+	return failure.New(f, failure.Options{Benign: f.RetrySame})
+}
+
+func (e *localError) failure() contract.Failure {
+	return contract.Failure{
+		Surface: string(policies.SurfaceGit), Reason: string(e.reason), Rule: e.rule, RetrySame: e.retry,
+		Permanent: !e.retry, Effect: string(policies.EffectNone), Message: e.message,
+	}
+}
+
+// faultOf gathers the facts of a request that failed. What go-git says by a
+// sentinel, because it read it in an SSH or local session, is given the HTTP
+// status that says the same. The text of an error counts only where there is
+// neither a status nor a code: host names and error pages hold any word.
+func faultOf(rec *attempt.Record, err error) policies.Fault {
+	f := rec.Fault(policies.SurfaceGit, err, time.Now())
+	var cut *wireError
+	switch {
+	case errors.As(err, &cut):
+		f.Status, f.Code, f.Syscall, f.Phase = 0, codeCut, "", policies.PhaseBody
+	case f.Status >= 400:
+	case errors.Is(err, transport.ErrAuthenticationRequired):
+		f.Status = 401
+	case errors.Is(err, transport.ErrAuthorizationFailed):
+		f.Status = 403
+	case errors.Is(err, transport.ErrRepositoryNotFound), errors.Is(err, gogit.ErrRepositoryNotExists):
+		f.Status = 404
+	default:
+		f.Status = 0
+	}
+	f.Body = nil
+	if f.Status != 0 || f.Code != "" {
+		f.Message = ""
+	}
+	return f
+}

@@ -1,0 +1,261 @@
+package model
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+
+	"github.com/holdfast-dev/holdfast/contract"
+	"github.com/holdfast-dev/holdfast/failure"
+	"github.com/holdfast-dev/holdfast/internal/attempt"
+	"github.com/holdfast-dev/holdfast/internal/transcript"
+	"github.com/holdfast-dev/holdfast/policies"
+)
+
+// heartbeatEvery keeps a cancellation within 5 s of the provider's socket
+// (M3.13) and a lost worker noticeable.
+const heartbeatEvery = 2 * time.Second
+
+// Provider is one model server.
+type Provider struct {
+	Dialect Dialect
+	BaseURL string
+	Header  map[string]string
+	Limits  Limits
+	// AuthProfiles in the order they are tried; empty for servers that want no
+	// key.
+	AuthProfiles []string
+	Models       []Model
+	// NoStream asks for whole answers instead of streams.
+	NoStream bool
+	// Transport options; the connect limit comes from Limits.
+	Transport attempt.Options
+}
+
+// Model is one model of a provider.
+type Model struct {
+	Name          string
+	ContextWindow int
+	InputPrice    float64 // per million tokens
+	OutputPrice   float64
+}
+
+// Agent is what a run takes from the configuration.
+type Agent struct {
+	Model           string // "provider/model"
+	Fallbacks       []string
+	System          string
+	MaxOutputTokens int64
+	Temperature     *float64
+	ReasoningEffort string
+	Policy          string
+	MaxRetries      *int
+	Deadline        time.Duration // defaults to DefaultDeadline
+	SilenceToken    string
+}
+
+// Config of the activities.
+type Config struct {
+	Providers map[string]Provider
+	Agents    map[string]Agent
+	// Policy finds a policy profile by name; "" is the configured default.
+	Policy func(name string) (policies.Policy, error)
+	// Secret resolves an auth profile; called for each attempt.
+	Secret func(ctx context.Context, authProfile string) (string, error)
+	// SinkAllowed says whether live text may be posted to a URL. Defaults to no.
+	SinkAllowed func(url string) bool
+	Logger      *slog.Logger
+}
+
+// Activities holds the model activities.
+type Activities struct {
+	config  Config
+	clients map[string]*http.Client // by provider
+	sinks   Sinks
+	closing context.Context
+	close   context.CancelFunc
+}
+
+// New checks c and returns the activities.
+func New(c Config) (*Activities, error) {
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	a := &Activities{config: c, clients: map[string]*http.Client{}}
+	if c.SinkAllowed == nil {
+		c.SinkAllowed = func(string) bool { return false }
+	}
+	a.closing, a.close = context.WithCancel(context.Background())
+	a.sinks = Sinks{Allow: c.SinkAllowed, Client: &http.Client{}, Logger: c.Logger}
+	for name, p := range c.Providers {
+		u, err := url.Parse(p.BaseURL)
+		if err != nil || u.Host == "" {
+			return nil, fmt.Errorf("provider %q: the base URL is not a URL", name)
+		}
+		if p.Dialect == nil {
+			return nil, fmt.Errorf("provider %q: no dialect", name)
+		}
+		p.Limits = p.Limits.WithDefaults()
+		p.Transport.ConnectTimeout = p.Limits.Connect
+		c.Providers[name] = p
+		a.clients[name] = attempt.NewClient(p.Transport)
+	}
+	return a, nil
+}
+
+// Close stops background reads of finished streams.
+func (a *Activities) Close() { a.close() }
+
+// Attempt makes one model request. Its error is a [contract.Failure] built by
+// package failure, never retryable by the server, with what was complete as a
+// [transcript.Answer] beside it.
+func (a *Activities) Attempt(ctx context.Context, req transcript.Request) (transcript.Answer, error) {
+	x, err := a.prepare(ctx, req)
+	if err != nil {
+		return transcript.Answer{}, failure.New(*err, failure.Options{})
+	}
+	stop := heartbeat(ctx)
+	defer stop()
+	answer, callErr := x.run(ctx, a)
+	if callErr == nil {
+		return answer, nil
+	}
+	return transcript.Answer{}, failure.New(x.failure(ctx, callErr), failure.Options{Partial: answer})
+}
+
+// exchange is one attempt under way.
+type exchange struct {
+	provider Provider
+	call     Call
+	record   *attempt.Record
+	dog      *watchdog
+	stall    error // the watchdog's word, if it spoke
+}
+
+func (a *Activities) prepare(ctx context.Context, req transcript.Request) (*exchange, *contract.Failure) {
+	name := req.Candidate.Provider
+	provider, ok := a.config.Providers[name]
+	if !ok {
+		return nil, &contract.Failure{
+			Surface: string(policies.SurfaceModel), Reason: string(policies.ReasonModelNotFound), Rule: "I3/configuration",
+			Failover: true, Permanent: true, Effect: string(policies.EffectNone),
+			Message: fmt.Sprintf("no provider %q is configured on this worker; see providers", name),
+		}
+	}
+	key := ""
+	if req.Candidate.AuthProfile != "" {
+		var err error
+		if key, err = a.config.Secret(ctx, req.Candidate.AuthProfile); err != nil {
+			return nil, &contract.Failure{
+				Surface: string(policies.SurfaceModel), Reason: string(policies.ReasonAuth), Rule: "I3/secret",
+				Failover: true, Permanent: true, Effect: string(policies.EffectNone),
+				Message: fmt.Sprintf("the secret of auth profile %q cannot be resolved; see auth_profiles.%s",
+					req.Candidate.AuthProfile, req.Candidate.AuthProfile),
+			}
+		}
+	}
+	x := &exchange{provider: provider, record: attempt.New()}
+	x.call = Call{Request: req, BaseURL: provider.BaseURL, APIKey: key, Header: provider.Header, Client: a.clients[name]}
+	return x, nil
+}
+
+// run makes the request under the watchdog's eye.
+func (x *exchange) run(ctx context.Context, a *Activities) (transcript.Answer, error) {
+	// The request outlives the activity's own context by the short drain of a
+	// finished stream (M2.7); until then it ends with it.
+	reqCtx, cancel := context.WithCancelCause(attempt.With(context.WithoutCancel(ctx), x.record))
+	detach := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
+	defer detach()
+
+	sink := a.sinks.open(ctx, &x.call.Request)
+	defer sink.Close()
+	x.dog = &watchdog{limits: x.provider.Limits, streaming: x.call.Request.Streaming, started: time.Now(), record: x.record}
+	x.call.Observe = func(e Event) {
+		x.dog.observe(e, time.Now())
+		if e.Kind == EventText {
+			sink.Text(e.Text)
+		}
+	}
+	watching, stopWatching := context.WithCancel(reqCtx)
+	defer stopWatching()
+	go x.dog.watch(watching, cancel)
+
+	body := &restBody{}
+	x.call.Client = body.client(x.call.Client)
+	answer, err := x.provider.Dialect.Attempt(reqCtx, &x.call)
+	if err == nil {
+		go body.drain(a.closing, cancel)
+		return answer, nil
+	}
+	x.stall = context.Cause(reqCtx)
+	cancel(err)
+	return answer, err
+}
+
+// failure judges what happened.
+func (x *exchange) failure(ctx context.Context, err error) contract.Failure {
+	fault := x.record.Fault(policies.SurfaceModel, err, time.Now())
+	fault.Provider = x.call.Request.Candidate.Provider
+	verdict, message := x.judge(ctx, &fault, err)
+	f := failure.FromVerdict(&fault, verdict, message)
+	f.Attempts = 1
+	return f
+}
+
+func (x *exchange) judge(ctx context.Context, fault *policies.Fault, err error) (policies.Verdict, string) {
+	var stall *StallError
+	var stream *StreamError
+	var provider *ProviderError
+	switch {
+	case errors.As(x.stall, &stall):
+		fault.Phase = stall.Phase
+		fault.Code = policies.EngineCode(policies.ReasonTimeout)
+		v := policies.Judge(fault)
+		v.Rule = "M2.3/" + WatchdogLabel
+		return v, stall.Error()
+	case ctx.Err() != nil:
+		return cancelled(ctx)
+	case errors.As(err, &stream):
+		fault.Code = policies.EngineCode(stream.Reason)
+		return policies.Judge(fault), stream.Error()
+	case errors.As(err, &provider):
+		fault.Type, fault.Code, fault.Message = provider.Type, provider.Code, provider.Message
+	}
+	return policies.Judge(fault), explain(fault)
+}
+
+func cancelled(ctx context.Context) (policies.Verdict, string) {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return policies.Verdict{Reason: policies.ReasonDeadline, Permanent: true, Effect: policies.EffectNone, Rule: "M3.1/deadline"},
+			"the run's deadline passed"
+	}
+	return policies.Verdict{Reason: policies.ReasonCancelled, Permanent: true, Effect: policies.EffectNone, Rule: "M3.13/cancelled"}, "cancelled"
+}
+
+func heartbeat(ctx context.Context) (stop func()) {
+	done := make(chan struct{})
+	go func() {
+		tick := time.NewTicker(heartbeatEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-tick.C:
+				activity.RecordHeartbeat(ctx)
+			}
+		}
+	}()
+	return func() { close(done) }
+}
+
+// Notice tells the run's sink that it waits.
+func (a *Activities) Notice(ctx context.Context, n transcript.Notice) error {
+	return a.sinks.Notify(ctx, n)
+}

@@ -1,0 +1,183 @@
+package telegram
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/mymmrac/telego"
+	"github.com/mymmrac/telego/telegoapi"
+
+	"github.com/holdfast-dev/holdfast/activities/channel"
+	"github.com/holdfast-dev/holdfast/contract"
+	"github.com/holdfast-dev/holdfast/failure"
+	"github.com/holdfast-dev/holdfast/internal/attempt"
+	"github.com/holdfast-dev/holdfast/policies"
+)
+
+// Account is one bot account.
+type Account struct {
+	// Token resolves the bot token; called for each request, so that a rotated
+	// token is picked up.
+	Token func(context.Context) (string, error)
+	// APIURL is the server's base, such as "https://api.telegram.org".
+	APIURL string
+}
+
+// Config of the activities.
+type Config struct {
+	// Accounts by name; required.
+	Accounts map[string]Account
+	// Transport options. Fresh is always set: new messages use a connection of
+	// their own, so that the HTTP client cannot repeat them.
+	Transport attempt.Options
+}
+
+// Activities holds the Telegram activities.
+type Activities struct {
+	accounts map[string]Account
+	client   *http.Client
+}
+
+// New checks c and returns the activities.
+func New(c Config) (*Activities, error) {
+	for name, a := range c.Accounts {
+		u, err := url.Parse(a.APIURL)
+		if err != nil || u.Host == "" {
+			return nil, fmt.Errorf("telegram account %q: the API URL is not a URL", name)
+		}
+		if a.Token == nil {
+			return nil, fmt.Errorf("telegram account %q: no token", name)
+		}
+	}
+	c.Transport.Fresh = true
+	return &Activities{accounts: c.Accounts, client: attempt.NewClient(c.Transport)}, nil
+}
+
+// SendMessage sends one text message (C2.5). Its error is a
+// [contract.Failure] built by package failure; a parse error (C2.7) is benign.
+func (a *Activities) SendMessage(ctx context.Context, in contract.MessageInput) (contract.MessageResult, error) {
+	at := channel.Begin(ctx, in, channel.Attempt{
+		Surface: policies.SurfaceTelegram, Operation: policies.OpSend, Envelope: policies.EnvelopeChannel,
+	})
+	if at.Unproven() {
+		// The retry policy keeps a lost attempt from coming back; an operator's
+		// reset of the activity must not double the message either.
+		return contract.MessageResult{}, at.Unknown("C2.8/lost_attempt")
+	}
+	if ctx.Err() != nil {
+		return contract.MessageResult{}, at.Cancelled()
+	}
+	params, err := sendParams(in)
+	if err != nil {
+		return contract.MessageResult{}, failure.New(setup(err), failure.Options{})
+	}
+	defer at.Heartbeat(ctx)()
+	reqCtx, cancel := at.Request(ctx)
+	defer cancel()
+
+	var message telego.Message
+	fault, err := a.call(reqCtx, in.Account, "sendMessage", params, &message)
+	if err == nil {
+		return contract.MessageResult{MessageID: strconv.Itoa(message.MessageID), Attempts: at.Number}, nil
+	}
+	var se *setupError
+	if errors.As(err, &se) {
+		return contract.MessageResult{}, failure.New(setup(err), failure.Options{})
+	}
+	fault.Operation = policies.OpSend
+	verdict := policies.Judge(&fault)
+	if verdict.Reason == policies.ReasonParseError {
+		f := failure.FromVerdict(&fault, verdict, explain(&fault))
+		f.Attempts = at.Number - in.Used
+		return contract.MessageResult{}, failure.New(f, failure.Options{Benign: true})
+	}
+	return contract.MessageResult{}, at.Fail(ctx, &fault, verdict, explain(&fault))
+}
+
+func sendParams(in contract.MessageInput) (*telego.SendMessageParams, error) {
+	params := &telego.SendMessageParams{ChatID: telego.ChatID{Username: in.To}, Text: in.Text}
+	if id, err := strconv.ParseInt(in.To, 10, 64); err == nil {
+		params.ChatID = telego.ChatID{ID: id}
+	}
+	switch in.Format {
+	case contract.FormatMarkdown:
+		params.ParseMode = telego.ModeMarkdownV2
+	case contract.FormatHTML:
+		params.ParseMode = telego.ModeHTML
+	}
+	if in.Thread != "" {
+		thread, err := strconv.Atoi(in.Thread)
+		if err != nil {
+			return nil, &setupError{reason: policies.ReasonFormat, message: "a Telegram thread is a number (message_thread_id)"}
+		}
+		params.MessageThreadID = thread
+	}
+	if in.ReplyTo != "" {
+		reply, err := strconv.Atoi(in.ReplyTo)
+		if err != nil {
+			return nil, &setupError{reason: policies.ReasonFormat, message: "a Telegram message id is a number (--reply-to)"}
+		}
+		params.ReplyParameters = &telego.ReplyParameters{MessageID: reply, AllowSendingWithoutReply: true}
+	}
+	return params, nil
+}
+
+var errRefused = errors.New("telegram refused the request")
+
+// call makes one Bot API request. The token is part of the URL, so no error
+// text of the HTTP client may pass: only the recorder's facts do.
+func (a *Activities) call(ctx context.Context, name, method string, params, into any) (policies.Fault, error) {
+	account, ok := a.accounts[name]
+	if !ok {
+		return policies.Fault{}, unknownAccount(name, a.accounts)
+	}
+	token, err := account.Token(ctx)
+	if err != nil {
+		return policies.Fault{}, &setupError{reason: policies.ReasonAuth, message: fmt.Sprintf(
+			"the token of telegram account %q cannot be resolved; see channels.telegram.accounts.%s.token", name, name)}
+	}
+	data, err := json.Marshal(params)
+	if err != nil {
+		return policies.Fault{}, &setupError{reason: policies.ReasonFormat, message: "the message cannot be written as JSON"}
+	}
+	rec := attempt.New()
+	target := strings.TrimSuffix(account.APIURL, "/") + "/bot" + token + "/" + method
+	req, err := http.NewRequestWithContext(attempt.With(ctx, rec), http.MethodPost, target, bytes.NewReader(data))
+	if err != nil {
+		return policies.Fault{}, &setupError{reason: policies.ReasonFormat, message: "the bot token does not form a valid URL"}
+	}
+	req.Header.Set("Content-Type", "application/json")
+	if err = a.roundTrip(req, into); err == nil {
+		return policies.Fault{}, nil
+	}
+	return rec.Fault(policies.SurfaceTelegram, err, time.Now()), err
+}
+
+func (a *Activities) roundTrip(req *http.Request, into any) error {
+	resp, err := a.client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode < 200 || resp.StatusCode > 299 {
+		channel.Discard(resp)
+		return errRefused
+	}
+	data, err := channel.ReadAnswer(resp)
+	if err != nil {
+		return err
+	}
+	var answer telegoapi.Response
+	if err := json.Unmarshal(data, &answer); err != nil {
+		return err
+	}
+	return json.Unmarshal(answer.Result, into)
+}

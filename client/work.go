@@ -1,0 +1,81 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast/contract"
+)
+
+// Send starts a logical send under a key (C1); an empty key is made up. It
+// returns as soon as the send is durable.
+func (c *Client) Send(ctx context.Context, key string, in contract.SendInput) (*Handle[contract.SendResult], error) {
+	queue := contract.QueueWorkflows // the send is refused there if the channel is unknown
+	switch in.Channel {
+	case "discord":
+		queue = contract.QueueDiscord
+	case "telegram":
+		queue = contract.QueueTelegram
+	}
+	return start[contract.SendResult](ctx, c, order{
+		prefix: contract.PrefixSend, key: key, workflow: contract.WorkflowSend, queue: queue, input: in,
+		summary: fmt.Sprintf("send to %s %s", in.Channel, in.To),
+		attributes: attributes(
+			contract.AttributeKind, "send",
+			contract.AttributeChannel, in.Channel,
+			contract.AttributeAccount, in.Account,
+			contract.AttributeDestination, in.To,
+		),
+	})
+}
+
+// Run starts one turn of an agent. Where its live text goes is not part of what
+// the key stands for.
+func (c *Client) Run(ctx context.Context, key string, in contract.RunInput) (*Handle[contract.RunResult], error) {
+	provider, model, _ := strings.Cut(in.Model, "/")
+	identity := in
+	identity.Sink = nil
+	return start[contract.RunResult](ctx, c, order{
+		prefix: contract.PrefixRun, key: key, workflow: contract.WorkflowRun, queue: contract.QueueModel, input: in, identity: identity,
+		summary: strings.TrimSpace(fmt.Sprintf("run %s %s", in.Agent, in.Model)),
+		attributes: attributes(
+			contract.AttributeKind, "run",
+			contract.AttributeProvider, provider,
+			contract.AttributeModel, model,
+		),
+	})
+}
+
+// GitLsRemote lists the refs of a remote.
+func (c *Client) GitLsRemote(ctx context.Context, key string, in contract.GitLsRemoteInput) (*Handle[contract.GitResult], error) {
+	return start[contract.GitResult](ctx, c, order{
+		prefix: contract.PrefixGitLsRemote, key: key, workflow: contract.WorkflowGitLsRemote, queue: contract.QueueGit, input: in,
+		summary:    "git ls-remote",
+		attributes: attributes(contract.AttributeKind, "git-ls-remote"),
+	})
+}
+
+// GitFetch fetches into a checkout on a worker's disk.
+func (c *Client) GitFetch(ctx context.Context, key string, in contract.GitFetchInput) (*Handle[contract.GitResult], error) {
+	return start[contract.GitResult](ctx, c, order{
+		prefix: contract.PrefixGitFetch, key: key, workflow: contract.WorkflowGitFetch, queue: contract.QueueGit, input: in,
+		summary:    "git fetch",
+		attributes: attributes(contract.AttributeKind, "git-fetch"),
+	})
+}
+
+// Settle records the message id that the part under review got.
+func (c *Client) Settle(ctx context.Context, key string, d contract.ReviewDecision) (contract.ReviewResult, error) {
+	return c.decide(ctx, key, contract.UpdateSettle, d)
+}
+
+// Retry sends the part under review again, as a new send that may double it.
+func (c *Client) Retry(ctx context.Context, key string, d contract.ReviewDecision) (contract.ReviewResult, error) {
+	return c.decide(ctx, key, contract.UpdateRetry, d)
+}
+
+// Abandon leaves the part under review unsent.
+func (c *Client) Abandon(ctx context.Context, key string, d contract.ReviewDecision) (contract.ReviewResult, error) {
+	return c.decide(ctx, key, contract.UpdateAbandon, d)
+}

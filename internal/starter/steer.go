@@ -1,0 +1,123 @@
+package starter
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+
+	"github.com/holdfast-dev/holdfast/contract"
+)
+
+// watchEvery is how often watched work is asked for its state.
+const watchEvery = 300 * time.Millisecond
+
+// CancelCmd is "cancel".
+type CancelCmd struct {
+	ID string `arg:"" help:"Workflow id, such as send/KEY."`
+}
+
+// Run asks the work to stop.
+func (c *CancelCmd) Run(s *session, ctx context.Context) error {
+	holdfast, closeClient, err := s.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer closeClient()
+	if err := holdfast.Temporal().CancelWorkflow(ctx, c.ID, ""); err != nil {
+		return unknownWork(c.ID, err)
+	}
+	if s.globals.JSON {
+		s.object(&c.ID, nil, map[string]any{"outcome": contract.OutcomeCompleted})
+		return nil
+	}
+	fmt.Fprintln(s.Out, "asked", c.ID, "to stop; follow it with: starter watch", c.ID)
+	return nil
+}
+
+func unknownWork(id string, err error) error {
+	if errors.As(err, new(*serviceerror.NotFound)) {
+		return usagef("there is no running work %q; ids look like send/KEY, run/KEY, git-fetch/KEY", id)
+	}
+	return startError(err)
+}
+
+// WatchCmd is "watch".
+type WatchCmd struct {
+	ID string `arg:"" help:"Workflow id, such as send/KEY."`
+}
+
+// Run prints each new state, and the result at the end; with --json as JSON
+// lines.
+func (c *WatchCmd) Run(s *session, ctx context.Context) error {
+	holdfast, closeClient, err := s.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer closeClient()
+	w := &watch{session: s, id: c.ID, temporal: holdfast.Temporal()}
+	tick := time.NewTicker(watchEvery)
+	defer tick.Stop()
+	for {
+		done, err := w.look(ctx)
+		if done || err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return &endError{contract.ExitCancelled}
+		case <-tick.C:
+		}
+	}
+}
+
+type watch struct {
+	session  *session
+	id       string
+	temporal client.Client
+	last     string
+}
+
+// look prints the state if it is new; done when the work has ended.
+func (w *watch) look(ctx context.Context) (done bool, err error) {
+	d, err := w.temporal.DescribeWorkflowExecution(ctx, w.id, "")
+	if err != nil {
+		return true, unknownWork(w.id, err)
+	}
+	info := d.GetWorkflowExecutionInfo()
+	if info.GetStatus() != enums.WORKFLOW_EXECUTION_STATUS_RUNNING {
+		return true, w.end(ctx, info.GetExecution().GetRunId())
+	}
+	var state json.RawMessage
+	value, err := w.temporal.QueryWorkflow(ctx, w.id, "", contract.QueryState)
+	if err == nil && value.Get(&state) == nil && string(state) != w.last {
+		w.last = string(state)
+		fmt.Fprintln(w.session.Out, w.last)
+	}
+	return false, nil
+}
+
+func (w *watch) end(ctx context.Context, runID string) error {
+	var result json.RawMessage
+	if err := w.temporal.GetWorkflow(ctx, w.id, runID).Get(ctx, &result); err != nil {
+		return ended(w.id, err)
+	}
+	var outcome struct {
+		Outcome contract.Outcome `json:"outcome"`
+	}
+	_ = json.Unmarshal(result, &outcome)
+	if outcome.Outcome == "" {
+		outcome.Outcome = contract.OutcomeCompleted
+	}
+	if w.session.globals.JSON {
+		w.session.object(&w.id, &runID, result)
+	} else {
+		fmt.Fprintln(w.session.Out, string(result))
+	}
+	return end(outcome.Outcome)
+}

@@ -1,0 +1,145 @@
+package starter
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/contract"
+)
+
+// maxSinkLine bounds one line of live text.
+const maxSinkLine = 4 << 20
+
+// view is the live text of a run: a sink on a loopback address that the worker
+// posts to (M6), and what has been shown of it.
+type view struct {
+	session *session
+	url     string
+	path    string
+
+	mu      sync.Mutex
+	attempt string
+	shown   strings.Builder
+	dirty   bool // the cursor is not at the start of a line
+	closed  bool
+}
+
+// line is one line of the sink.
+type line struct {
+	RunID     string `json:"run_id"`
+	AttemptID string `json:"attempt_id,omitempty"`
+	Seq       int    `json:"seq"`
+	Type      string `json:"type"`
+	Text      string `json:"text,omitempty"`
+}
+
+// listen opens the sink. Its address holds a random path, so that only who was
+// told of it can post.
+func (s *session) listen() (*view, func(), error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, nil, fmt.Errorf("open the sink for live text: %w", err)
+	}
+	v := &view{session: s, path: "/" + rand.Text()}
+	v.url = "http://" + l.Addr().String() + v.path
+	server := &http.Server{Handler: v, ReadHeaderTimeout: 10 * time.Second}
+	go func() { _ = server.Serve(l) }()
+	return v, func() { _ = server.Close() }, nil
+}
+
+func (v *view) sink() *contract.Sink { return &contract.Sink{Kind: "http", URL: v.url} }
+
+// ServeHTTP takes one attempt's lines, or one notice.
+func (v *view) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodPost || r.URL.Path != v.path {
+		http.NotFound(w, r)
+		return
+	}
+	lines := bufio.NewScanner(r.Body)
+	lines.Buffer(nil, maxSinkLine)
+	for lines.Scan() {
+		var l line
+		if json.Unmarshal(lines.Bytes(), &l) == nil {
+			v.take(l)
+		}
+	}
+	if err := lines.Err(); err != nil && !errors.Is(err, context.Canceled) {
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+func (v *view) take(l line) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.closed || l.Type == "heartbeat" || l.Type == "end" {
+		return
+	}
+	if v.session.globals.JSON {
+		data, _ := json.Marshal(l)
+		fmt.Fprintln(v.session.Out, string(data))
+		return
+	}
+	switch l.Type {
+	case "start":
+		// A new attempt tells the reader to begin anew.
+		if v.attempt != l.AttemptID {
+			v.attempt = l.AttemptID
+			v.breakLine()
+			v.shown.Reset()
+		}
+	case "notice":
+		v.breakLine()
+		fmt.Fprintln(v.session.Err, l.Text)
+	case "text":
+		fmt.Fprint(v.session.Out, l.Text)
+		v.shown.WriteString(l.Text)
+		v.dirty = l.Text != "" && !strings.HasSuffix(l.Text, "\n")
+	}
+}
+
+func (v *view) breakLine() {
+	if v.dirty {
+		fmt.Fprintln(v.session.Out)
+		v.dirty = false
+	}
+}
+
+// close stops the view; what comes later is not shown.
+func (v *view) close() {
+	if v == nil {
+		return
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.closed = true
+}
+
+func (v *view) newline() {
+	if v != nil {
+		v.breakLine()
+	}
+}
+
+// rest is what of the final text has not been shown. The result is the truth:
+// where the live text differs from it, all of it is shown again.
+func (v *view) rest(text string) string {
+	if v == nil {
+		return text
+	}
+	if rest, ok := strings.CutPrefix(text, v.shown.String()); ok {
+		return rest
+	}
+	v.breakLine()
+	return text
+}

@@ -1,0 +1,186 @@
+package workflows
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/holdfast-dev/holdfast/contract"
+	"github.com/holdfast-dev/holdfast/failure"
+	"github.com/holdfast-dev/holdfast/policies"
+)
+
+// delivery works on one part of a send until the part has a receipt or the send
+// ends.
+type delivery struct {
+	send *send
+	part *contract.Part
+
+	original string // the part's text before its markup was given up
+	to       string
+	used     int       // attempts of the envelope spent on the part
+	firstAt  time.Time // when the first of them began
+	plain    bool      // the markup was given up (C2.7)
+	migrated bool      // the destination was followed once
+}
+
+// run returns nil when the send may go on with the next part.
+func (d *delivery) run(ctx workflow.Context) *contract.SendResult {
+	d.to, d.original = d.send.in.To, d.part.Text
+	d.firstAt = workflow.Now(ctx)
+	for {
+		result, err := d.attempt(ctx)
+		if err == nil {
+			d.send.attempts += max(result.Attempts-d.used, 1)
+			d.receipt(result.MessageID)
+			return nil
+		}
+		f := d.charge(err)
+		if end, done := d.after(ctx, f); done {
+			return end
+		}
+	}
+}
+
+func (d *delivery) receipt(messageID string) {
+	d.send.receipts = append(d.send.receipts, contract.Receipt{Part: d.part.N, MessageID: messageID, Plain: d.plain})
+}
+
+// charge reads the failure of an activity and counts its requests.
+func (d *delivery) charge(err error) contract.Failure {
+	f := failure.From(err)
+	n := f.Attempts
+	var ae *temporal.ActivityError
+	if errors.As(err, &ae) && f.Attempts == 0 {
+		switch {
+		case ae.RetryState() == enumspb.RETRY_STATE_MAXIMUM_ATTEMPTS_REACHED:
+			n = d.send.route.envelope.Attempts - d.used
+		case f.Reason == string(policies.ReasonWorkerLost):
+			n = 1
+		}
+	}
+	d.used += n
+	d.send.attempts += n
+	return f
+}
+
+// attempt runs the one activity of the part. The server repeats it within the
+// envelope as far as its failures allow.
+func (d *delivery) attempt(ctx workflow.Context) (contract.MessageResult, error) {
+	s := d.send
+	left := max(s.expires.Sub(workflow.Now(ctx)), time.Second)
+	env := s.route.envelope
+	policy := &temporal.RetryPolicy{
+		InitialInterval:    env.Min,
+		BackoffCoefficient: 2,
+		MaximumInterval:    env.Max,
+		MaximumAttempts:    int32(env.Attempts - d.used),
+	}
+	if !s.route.keyed {
+		policy.NonRetryableErrorTypes = failure.LostWorkerTypes()
+	}
+	actx := workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		ScheduleToStartTimeout: left,
+		ScheduleToCloseTimeout: left + requestLimit,
+		StartToCloseTimeout:    requestLimit,
+		HeartbeatTimeout:       heartbeatTimeout,
+		WaitForCancellation:    true,
+		RetryPolicy:            policy,
+		Summary:                fmt.Sprintf("%s part %d/%d", s.in.Channel, d.part.N, len(s.parts)),
+	})
+	in := contract.MessageInput{
+		Account: s.in.Account, To: d.to, Thread: s.in.Thread, ReplyTo: d.part.ReplyTo,
+		Text: d.part.Text, Format: d.part.Format,
+		Used: d.used, ExpiresAt: s.expires,
+	}
+	if s.route.keyed {
+		in.Nonce = policies.Nonce(fmt.Sprintf("%s/part/%d", s.id, d.part.N))
+		in.FirstAt = d.firstAt
+	}
+	var result contract.MessageResult
+	err := workflow.ExecuteActivity(actx, s.route.activity, in).Get(ctx, &result)
+	return result, err
+}
+
+// after decides what follows a failure of the part: done with an end of the
+// send, done with nil (the part is settled), or not done (try again).
+func (d *delivery) after(ctx workflow.Context, f contract.Failure) (end *contract.SendResult, done bool) {
+	s := d.send
+	switch {
+	case f.Reason == string(policies.ReasonParseError) && !d.plain:
+		d.plain = true
+		d.used-- // the same logical attempt goes on without markup
+		d.part.Text = policies.PlainText(d.part.Text, string(d.part.Format))
+		d.part.Format = contract.FormatPlain
+		return nil, false
+	case f.MigrateTo != "" && !d.migrated:
+		d.migrated = true
+		d.to = f.MigrateTo
+		return nil, false
+	case f.Effect == string(policies.EffectUnknown), f.Reason == string(policies.ReasonDeadline) && s.route.keyed:
+		return d.reconcile(ctx, f)
+	case f.Reason == string(policies.ReasonCancelled):
+		return &contract.SendResult{Outcome: contract.OutcomeCancelled, Error: s.failed(f)}, true
+	case f.Reason == string(policies.ReasonDeadline):
+		return s.expired(ctx, f), true
+	case f.RetrySame && d.used < s.route.envelope.Attempts:
+		return d.wait(ctx, f)
+	case f.RetrySame:
+		return &contract.SendResult{Outcome: contract.OutcomeNotSent, Error: s.failed(f)}, true
+	}
+	return &contract.SendResult{Outcome: contract.OutcomeRejected, Error: s.failed(f)}, true
+}
+
+// wait holds a floor that is too long for the server's own retry delay (P2).
+func (d *delivery) wait(ctx workflow.Context, f contract.Failure) (*contract.SendResult, bool) {
+	s := d.send
+	delay := max(time.Duration(f.DelayMS)*time.Millisecond, floorOf(f))
+	if workflow.Now(ctx).Add(delay).After(s.expires) {
+		return s.expired(ctx, f), true
+	}
+	notice := fmt.Sprintf("wait %s: %s, attempt %d of %d", round(delay), f.Reason, d.used+1, s.route.envelope.Attempts)
+	s.state = "waiting"
+	s.describe(ctx, notice)
+	err := workflow.NewTimerWithOptions(ctx, delay, workflow.TimerOptions{Summary: notice}).Get(ctx, nil)
+	s.state = "sending"
+	s.describe(ctx, "")
+	if err != nil {
+		f.Reason, f.Message = string(policies.ReasonCancelled), "cancelled while waiting; this part was not sent"
+		return &contract.SendResult{Outcome: contract.OutcomeCancelled, Error: s.failed(f)}, true
+	}
+	return nil, false
+}
+
+// expired says that waiting as long as the other side asked would pass the time
+// to live (P2).
+func (s *send) expired(ctx workflow.Context, f contract.Failure) *contract.SendResult {
+	e := s.failed(f)
+	e.Reason = string(policies.ReasonDeadline)
+	e.Message = "the time to live ends before this part may be sent"
+	if delay := max(time.Duration(f.DelayMS)*time.Millisecond, floorOf(f)); delay > 0 {
+		e.ResetAt = workflow.Now(ctx).Add(delay).UTC().Format(time.RFC3339)
+		e.Message += "; send again after the reset time, or with a longer --ttl"
+	}
+	if f.Message != "" {
+		e.Message += ": " + f.Message
+	}
+	return &contract.SendResult{Outcome: contract.OutcomeExpired, Error: e}
+}
+
+func floorOf(f contract.Failure) time.Duration {
+	if f.FloorMS == nil {
+		return 0
+	}
+	return time.Duration(*f.FloorMS) * time.Millisecond
+}
+
+func round(d time.Duration) time.Duration {
+	if d > 10*time.Second {
+		return d.Round(time.Second)
+	}
+	return d.Round(100 * time.Millisecond)
+}

@@ -1,0 +1,120 @@
+package workflows
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/holdfast-dev/holdfast/contract"
+	"github.com/holdfast-dev/holdfast/policies"
+)
+
+const (
+	// requestLimit is the start-to-close limit of a text request: its own 30 s
+	// and a little for the report (C6).
+	requestLimit = 35 * time.Second
+	// heartbeatTimeout finds a lost worker (C6).
+	heartbeatTimeout = 15 * time.Second
+)
+
+// route is what a send needs to know of its channel.
+type route struct {
+	channel  string
+	activity string
+	envelope policies.Envelope
+	limit    policies.ChunkLimit
+	// keyed: the platform takes a key that makes a repeat harmless for a while
+	// (C2.1).
+	keyed bool
+	// readable: the platform can be asked what was sent (C4).
+	readable bool
+}
+
+// routeOf checks a send at planning, before anything leaves.
+func routeOf(in contract.SendInput) (route, *contract.Error) {
+	refuse := func(format string, args ...any) (route, *contract.Error) {
+		return route{}, &contract.Error{
+			Reason: string(policies.ReasonFormat), Rule: "C1/plan", Message: fmt.Sprintf(format, args...),
+		}
+	}
+	switch {
+	case in.To == "":
+		return refuse("the send names no destination (--to)")
+	case strings.TrimSpace(in.Text) == "":
+		return refuse("the send has no text (--text)")
+	}
+	switch in.OnUnknown {
+	case "", contract.OnUnknownReview, contract.OnUnknownResend, contract.OnUnknownDrop:
+	default:
+		return refuse("on_unknown %q is not review, resend or drop", in.OnUnknown)
+	}
+	switch in.Format {
+	case "", contract.FormatPlain, contract.FormatMarkdown, contract.FormatHTML:
+	default:
+		return refuse("format %q is not plain, markdown or html", in.Format)
+	}
+	switch in.Channel {
+	case "discord":
+		if in.Format == contract.FormatHTML {
+			return refuse("Discord has no HTML messages; use --format markdown or plain")
+		}
+		return route{
+			channel: in.Channel, activity: contract.ActivityDiscordCreateMessage,
+			envelope: policies.EnvelopeDiscordSend, limit: plain(policies.ChunkDiscord, in.Format), keyed: true, readable: true,
+		}, nil
+	case "telegram":
+		return route{
+			channel: in.Channel, activity: contract.ActivityTelegramSendMessage,
+			envelope: policies.EnvelopeChannel, limit: plain(policies.ChunkTelegram, in.Format),
+		}, nil
+	}
+	return refuse("there is no channel %q; known channels are discord and telegram", in.Channel)
+}
+
+// queueOf is the task queue of the outside that a channel's sends touch.
+func queueOf(channel string) string {
+	if channel == "telegram" {
+		return contract.QueueTelegram
+	}
+	return contract.QueueDiscord
+}
+
+// quote marks text as a Markdown quotation.
+func quote(text string) string {
+	return "> " + strings.ReplaceAll(text, "\n", "\n> ")
+}
+
+// sendAttributes are the search attributes of a send and of what it leaves
+// behind (I4).
+func sendAttributes(kind string, in contract.SendInput) temporal.SearchAttributes {
+	return temporal.NewSearchAttributes(
+		temporal.NewSearchAttributeKeyKeyword(contract.AttributeKind).ValueSet(strings.ToLower(kind)),
+		temporal.NewSearchAttributeKeyKeyword(contract.AttributeChannel).ValueSet(in.Channel),
+		temporal.NewSearchAttributeKeyKeyword(contract.AttributeAccount).ValueSet(in.Account),
+		temporal.NewSearchAttributeKeyKeyword(contract.AttributeDestination).ValueSet(in.To),
+	)
+}
+
+// recordEnd makes the end of a workflow searchable.
+func recordEnd(ctx workflow.Context, outcome contract.Outcome, err *contract.Error) error {
+	updates := []temporal.SearchAttributeUpdate{
+		temporal.NewSearchAttributeKeyKeyword(contract.AttributeOutcome).ValueSet(string(outcome)),
+	}
+	if err != nil {
+		updates = append(updates, temporal.NewSearchAttributeKeyKeyword(contract.AttributeReason).ValueSet(err.Reason))
+	}
+	return workflow.UpsertTypedSearchAttributes(ctx, updates...)
+}
+
+// keyOf is the caller's key in a workflow id.
+func keyOf(id, prefix string) string { return strings.TrimPrefix(id, prefix) }
+
+// plain tells the cutter when a text has no markup. Discord renders Markdown
+// whatever the format says, so there only Telegram's plain text is plain.
+func plain(limit policies.ChunkLimit, format contract.Format) policies.ChunkLimit {
+	limit.Plain = limit.UTF16 && (format == "" || format == contract.FormatPlain)
+	return limit
+}
