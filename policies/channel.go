@@ -74,7 +74,7 @@ func (r channelRules) withinNonce(f *Fault, v Verdict) Verdict {
 		v.Effect = EffectUnknown
 		return v
 	}
-	if f.SinceFirst > NonceWindow || v.Floor.Infinite || v.Floor.Wait > NonceWindow-max(f.SinceFirst, 0) {
+	if v.Floor.Wait > NonceWindow-max(f.SinceFirst, 0) {
 		v.RetrySame, v.Effect, v.Rule = false, EffectUnknown, r.id+"/nonce_window_over"
 	}
 	return v
@@ -85,7 +85,7 @@ func (r channelRules) transport(f *Fault, proves func(*Fault) bool) Verdict {
 	switch {
 	case certificateFault(f):
 		return r.refused(ReasonTLS, "certificate")
-	case f.NotStarted, !f.Started && notStartedBy(f, proves):
+	case f.NotStarted, notStartedBy(f, proves):
 		return r.notSent(ReasonTimeout, "not_started")
 	case transientTransport(f):
 		return r.lost(f, ReasonTimeout, "transport")

@@ -13,10 +13,6 @@ import (
 // says nothing about time (P3).
 const DefaultChannelFloor = 60 * time.Second
 
-// largestSafeMillis is the largest whole number of milliseconds that a JSON
-// number carries exactly; a floor beyond it is no number to trust.
-const largestSafeMillis = 1<<53 - 1
-
 // ChannelFloor reads what a channel asked for (P3): a valid retry_after of the
 // body first, else the Retry-After header. It looks at the response itself,
 // then at the errors beneath. It does not supply the default of a bare 429.
@@ -101,10 +97,12 @@ func jsonSeconds(raw json.RawMessage) (time.Duration, bool) {
 	return safeSeconds(seconds)
 }
 
+// safeSeconds refuses what is negative and what cannot be represented: a
+// channel that asks for centuries is not believed (P3).
 func safeSeconds(seconds float64) (time.Duration, bool) {
 	// The product is off by a rounding error at most: 0.631 s is 631 ms, not 632.
 	ms := math.Ceil(seconds*1000 - 1e-6)
-	if !(seconds >= 0) || ms > largestSafeMillis || ms > float64(longestDelay/time.Millisecond) {
+	if !(seconds >= 0) || ms > float64(longestDelay/time.Millisecond) {
 		return 0, false
 	}
 	return time.Duration(math.Max(ms, 0)) * time.Millisecond, true

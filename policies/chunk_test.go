@@ -135,7 +135,7 @@ func wantSoundParts(t interface{ Fatalf(string, ...any) }, text string, limit Ch
 			t.Fatalf("a character of %q is cut: %q", text, part)
 		}
 	}
-	switch got, want := said(strings.Join(parts, "\n")), said(text); {
+	switch got, want := spoken(strings.Join(parts, "\n")), spoken(text); {
 	case limit.Plain || !strings.Contains(text, "```") && !strings.Contains(text, "~~~"):
 		if got != want {
 			t.Fatalf("parts %q say %q, text says %q", parts, got, want)
@@ -148,7 +148,7 @@ func wantSoundParts(t interface{ Fatalf(string, ...any) }, text string, limit Ch
 
 // said is what a text says: all but blanks and the marks of fences, which are
 // closed and reopened at cuts.
-func said(text string) string {
+func spoken(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsSpace(r) || r == '`' || r == '~' {
 			return -1

@@ -212,6 +212,10 @@ func transport(p Phase) judgement {
 // judge applies the precedence of P4 to the evidence of one fault.
 func (e *evidence) judge(f *Fault) judgement {
 	s := e.status
+	if (s == 500 || s == 502 || s == 503) && e.nestedST >= 400 && e.nestedST < 500 {
+		// A gateway wraps the answer of the provider beneath it.
+		s, e.status = e.nestedST, e.nestedST
+	}
 	if !e.body {
 		bare := *f
 		bare.Status = s

@@ -30,7 +30,11 @@ func (e *evidence) owesMoney() bool {
 }
 
 // overflows reports whether the context did not fit.
-func (e *evidence) overflows() bool { return e.typed.has(cOverflow) || e.marks.has(mOverflow) }
+func (e *evidence) overflows() bool {
+	m := e.marks
+	return e.typed.has(cOverflow) || m.has(mOverflow) ||
+		m.has(mContext) && m.has(mHit) && !m.any(mShort, mNamesTokens, mNamesRequests)
+}
 
 // limited tells the kinds of limit apart (P4.1, P4.6, P4.7).
 func (e *evidence) limited(rule string) judgement {

@@ -1,8 +1,6 @@
 package policies
 
-import (
-	"bytes"
-)
+import "bytes"
 
 // byCode judges by a typed code that the provider owns and that is not a mere
 // wrapper.
@@ -119,6 +117,8 @@ func (e *evidence) byText(f *Fault) (judgement, bool) {
 		return e.slow(f), true
 	case m.has(mFormat):
 		return generic(ReasonFormat, "P4.5/format"), true
+	case m.has(mDelay):
+		return said(ReasonRateLimit, "P4.1/rate_limit"), true
 	}
 	return judgement{}, false
 }
@@ -141,7 +141,7 @@ func (e *evidence) byConcreteText() (judgement, bool) {
 		return said(ReasonModelNotFound, "P4.8/model_not_found"), true
 	case e.asksForMore && m.any(mShort, mNamesTokens, mNamesRequests, mRate):
 		return said(ReasonRequestTooLarge, "P4.7/request_too_large"), true
-	case m.has(mOverflow):
+	case e.overflows():
 		return said(ReasonContextOverflow, "P4.8/context_overflow"), true
 	case m.has(mValidation):
 		return said(ReasonFormat, "P4.5/validation"), true
@@ -151,7 +151,7 @@ func (e *evidence) byConcreteText() (judgement, bool) {
 		return said(ReasonBilling, "P4.4/billing"), true
 	case e.longWindow():
 		return said(ReasonQuotaExhausted, "P4.6/long_window"), true
-	case m.any(mRate, mQuota, mUsageLimit, mDelay):
+	case m.any(mRate, mQuota, mUsageLimit):
 		return said(ReasonRateLimit, "P4.1/rate_limit"), true
 	case m.any(mOverload, mUnavailable):
 		return said(ReasonOverloaded, "P4.2/overloaded"), true
@@ -162,7 +162,7 @@ func (e *evidence) byConcreteText() (judgement, bool) {
 // slow is a timeout or a lost connection that only the text tells of.
 func (e *evidence) slow(f *Fault) judgement {
 	j := transport(f.Phase)
-	if f.NotStarted {
+	if f.NotStarted || e.marks.has(mConnect) {
 		j = transport(PhaseConnect)
 	}
 	if e.marks.has(mGenericFailure) {
@@ -189,10 +189,11 @@ var goneWords = [...][]byte{
 }
 
 // nearModelGone reports whether "model" is followed, in the same sentence and
-// within 100 bytes, by words that say it is gone.
+// within 100 bytes, by words that say it is gone. The first 32 mentions count.
 func nearModelGone(norm []byte) bool {
 	word := []byte("model")
-	for pos := 0; ; {
+	pos := 0
+	for range 32 {
 		at := bytes.Index(norm[pos:], word)
 		if at < 0 {
 			return false
@@ -210,4 +211,5 @@ func nearModelGone(norm []byte) bool {
 			return true
 		}
 	}
+	return false
 }

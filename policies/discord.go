@@ -99,7 +99,7 @@ func discordMessageGone(f *Fault) bool {
 		if len(f.Body) > 0 && lenientJSON(f.Body, &body) && body.Code != "" {
 			return body.Code.String() == discordUnknownMessage
 		}
-		return f.Code == discordUnknownMessage || unknownMessageText.MatchString(f.Message)
+		return f.Code == discordUnknownMessage || matchesText(unknownMessageText, f.Message)
 	})
 }
 

@@ -13,6 +13,9 @@ const ChannelInlineFloor = 60 * time.Second
 // milliseconds. Delays saturate there instead of overflowing.
 const longestDelay = math.MaxInt64 / time.Millisecond * time.Millisecond
 
+// maxDoublings take any delay past longestDelay.
+const maxDoublings = 1000
+
 // Envelope bounds the attempts of one class of request (P1).
 type Envelope struct {
 	// Attempts counts the first request; fewer than one means one.
@@ -171,7 +174,7 @@ func SimpleDelay(s Simple, n int, random float64) time.Duration {
 
 // doubled is least·2^(n−1) in milliseconds, infinite where that overflows.
 func doubled(least time.Duration, n int) float64 {
-	return math.Ldexp(millis(least), max(n, 1)-1)
+	return math.Ldexp(millis(least), min(max(n, 1)-1, maxDoublings))
 }
 
 func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

@@ -81,6 +81,13 @@ func TestNormalize(t *testing.T) {
 			t.Errorf("jitter %v: %+v", jitter, e)
 		}
 	}
+	huge := Budget{Min: math.MaxInt64, Max: math.MaxInt64, JitterLow: 0.5, JitterHigh: 1.5}
+	if got := ModelDelay(huge, math.MaxInt, Floor{}, 1); got != longestDelay {
+		t.Errorf("the longest backoff is %v", got)
+	}
+	if got := EnvelopeChannel.Delay(math.MaxInt, Floor{}, 0.5); got != EnvelopeChannel.Max {
+		t.Errorf("the last delay is %v", got)
+	}
 	e := Envelope{Min: 1500 * time.Microsecond, Max: time.Millisecond, Jitter: 7}.Normalize()
 	if e.Min != 2*time.Millisecond || e.Max != e.Min || e.Jitter != 1 {
 		t.Errorf("%+v", e)

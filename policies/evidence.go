@@ -9,6 +9,7 @@ const (
 	maxText   = 8 << 10 // text that families look at (P4.13)
 	maxNested = 4       // levels of JSON inside JSON strings that are opened
 	maxTokens = 24      // typed codes of one body that are looked at
+	maxOpened = 200     // string members of one failure that are opened
 	maxCauses = 32      // errors beneath one fault that are looked at
 )
 
@@ -37,14 +38,16 @@ type evidence struct {
 	asksForMore bool // and R is larger
 
 	// While gathering.
-	raw     []byte // texts, as they came, one a line
-	norm    []byte // the same, normalised
-	tokens  int
-	depth   int
-	texts   int
-	innerST int // status in a JSON body
-	retry   retryInfo
-	meta    metaBucket
+	raw      []byte // texts, as they came, one a line
+	norm     []byte // the same, normalised
+	tokens   int
+	depth    int
+	opened   int
+	texts    int
+	innerST  int // status in a JSON body
+	nestedST int // status in JSON inside a string of a JSON body
+	retry    retryInfo
+	meta     metaBucket
 }
 
 // retryInfo is the state of one JSON object that may be Google's RetryInfo.
@@ -108,8 +111,9 @@ func (e *evidence) segment(s string) {
 	e.split(s, true)
 }
 
-// split separates the words of a text from the JSON in it. Only the outer
-// text may name a status, so that no user's words do.
+// split separates the words of a text from the JSON in it. The status that the
+// outer text names stands in for that of the answer; one inside a body is only
+// the body's own.
 func (e *evidence) split(s string, outer bool) {
 	pos := 0
 	for pos < len(s) {
@@ -143,11 +147,17 @@ func (e *evidence) split(s string, outer bool) {
 // words takes text without JSON.
 func (e *evidence) words(s string, outer bool) {
 	s = strings.TrimSpace(s)
-	if s == "" || s == ":" {
+	if !hasWords(s) {
 		return
 	}
-	if e.status == 0 && outer {
+	switch {
+	case outer && e.status == 0:
 		e.status = statusInText(s)
+	case !outer && e.innerST == 0:
+		e.innerST = statusInText(s)
+	}
+	if onlyStatus(s) {
+		return
 	}
 	if room := maxText - len(e.raw); len(s) > room {
 		s = s[:max(room, 0)]
@@ -174,7 +184,8 @@ func (e *evidence) settleRetry() {
 }
 
 func (e *evidence) text(key, raw string) {
-	switch foldKey(key) {
+	var buf keyBuffer
+	switch string(buf.fold(key)) {
 	case "code", "type", "status", "reason", "errorcode", "__type", "error_type", "errortype", "finish_reason", "stop_reason":
 		if n := plainStatus(raw); n != 0 {
 			e.innerStatus(n)
@@ -208,6 +219,10 @@ func (e *evidence) text(key, raw string) {
 
 // open takes the value of a member that holds words, or JSON once more.
 func (e *evidence) open(raw string) {
+	if e.opened == maxOpened || len(e.raw) >= maxText {
+		return
+	}
+	e.opened++
 	if len(raw) > maxText && !strings.Contains(raw, "{") {
 		raw = raw[:maxText]
 	}
@@ -220,7 +235,8 @@ func (e *evidence) open(raw string) {
 }
 
 func (e *evidence) number(key, raw string) {
-	switch foldKey(key) {
+	var buf keyBuffer
+	switch string(buf.fold(key)) {
 	case "status", "statuscode", "status_code", "http_status", "httpstatus", "code", "error_code", "errorcode":
 		if n := plainStatus(raw); n != 0 {
 			e.innerStatus(n)
@@ -236,7 +252,12 @@ func (e *evidence) number(key, raw string) {
 
 // innerStatus takes a status that stands inside a body. The innermost counts:
 // a wrapper never outranks a concrete cause beneath it.
-func (e *evidence) innerStatus(n int) { e.innerST = n }
+func (e *evidence) innerStatus(n int) {
+	e.innerST = n
+	if e.depth > 1 {
+		e.nestedST = n
+	}
+}
 
 func (e *evidence) token(code string) {
 	if code == "" || e.tokens >= maxTokens {
@@ -306,14 +327,23 @@ func htmlStart(s string) int {
 	return -1
 }
 
-// foldKey lowers the keys of a JSON body, which come in every case.
-func foldKey(key string) string {
-	for i := range len(key) {
-		if 'A' <= key[i] && key[i] <= 'Z' {
-			return strings.ToLower(key[:min(len(key), 32)])
-		}
+// keyBuffer holds the lower-case form of a key of a JSON body, which come in
+// every case.
+type keyBuffer [24]byte
+
+// fold lowers a key; one too long to be of interest becomes "".
+func (b *keyBuffer) fold(key string) []byte {
+	if len(key) > len(b) {
+		return nil
 	}
-	return key
+	for i := range len(key) {
+		c := key[i]
+		if 'A' <= c && c <= 'Z' {
+			c |= 0x20
+		}
+		b[i] = c
+	}
+	return b[:len(key)]
 }
 
 // plainStatus reads three digits from 400 to 599, or returns 0.
@@ -335,6 +365,29 @@ func isWord(s string) bool {
 		}
 	}
 	return s != ""
+}
+
+// hasWords reports whether a text has more than punctuation.
+func hasWords(s string) bool {
+	for i := range len(s) {
+		if isAlnum(s[i]) || s[i] >= 0x80 {
+			return true
+		}
+	}
+	return false
+}
+
+// onlyStatus reports whether a text says no more than its status does, as
+// clients put it for an answer without a body.
+func onlyStatus(s string) bool {
+	rest, ok := strings.CutSuffix(s, " status code (no body)")
+	if !ok {
+		rest = s
+		if len(rest) >= 5 && strings.EqualFold(rest[:5], "http ") {
+			rest = rest[5:]
+		}
+	}
+	return plainStatus(rest) != 0
 }
 
 func isASCII(s string) bool {

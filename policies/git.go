@@ -210,20 +210,28 @@ func gitFloor(f *Fault) (floor Floor) {
 	return floor
 }
 
-// gitText joins what was said: stderr, the error and the errors beneath it, in
-// at most MaxBody bytes.
+// gitText joins what was said: stderr, the error and the errors beneath it.
 func gitText(f *Fault) string {
 	var b strings.Builder
 	anyCause(f, func(f *Fault) bool {
 		for _, s := range append([]string{f.Stderr, f.Message}, f.Details...) {
 			if s != "" {
-				b.WriteString(s[:min(len(s), MaxBody)])
+				b.WriteString(gitClip(s))
 				b.WriteByte('\n')
 			}
 		}
 		return b.Len() >= MaxBody
 	})
-	return b.String()[:min(b.Len(), MaxBody)]
+	return gitClip(b.String())
+}
+
+// gitClip keeps the beginning and the end of a long text: git names the cause
+// first and the command's failure last, with progress between them.
+func gitClip(s string) string {
+	if len(s) <= maxTransportText {
+		return s
+	}
+	return s[:maxTransportText/2] + "\n" + s[len(s)-maxTransportText/2:]
 }
 
 // Global options of git that may stand before the verb: with a value as the

@@ -72,7 +72,7 @@ func ParseGitURL(raw string) (GitURL, error) {
 }
 
 func parseGitSchemeURL(raw string) (GitURL, error) {
-	u, err := url.Parse(raw)
+	u, err := url.Parse(raw) //workflowcheck:ignore only its cache of IPv6 zones starts goroutines
 	if err != nil {
 		return GitURL{}, &GitURLError{problem: "the remote's URL cannot be read; give an http, https, ssh or file URL"}
 	}

@@ -10,6 +10,10 @@ const (
 	zeroWidthNonJoiner = 0x200C
 )
 
+// maxCluster is how many bytes of marks are taken as one cluster; real ones
+// have a few dozen at most.
+const maxCluster = 4 << 10
+
 // graphemeLen is the length in bytes of the first grapheme cluster of s, by
 // the rules of Unicode Annex 29 that matter in messages: CRLF, combining
 // marks, variation selectors, skin tones, emoji joined by ZWJ, tag sequences,
@@ -26,7 +30,7 @@ func graphemeLen(s string) int {
 	}
 	n += clusterBaseLen(first, s[n:])
 	joined := false
-	for n < len(s) {
+	for n < len(s) && n < maxCluster {
 		r, size := utf8.DecodeRuneInString(s[n:])
 		switch {
 		case extendsCluster(r):
@@ -51,7 +55,7 @@ func clusterBaseLen(first rune, rest string) (n int) {
 		}
 		return 0
 	}
-	for kind := hangulOf(first); kind != hangulNone && size > 0 && kind.joins(hangulOf(next)); {
+	for kind := hangulOf(first); kind != hangulNone && size > 0 && n < maxCluster && kind.joins(hangulOf(next)); {
 		kind = hangulOf(next)
 		n += size
 		next, size = utf8.DecodeRuneInString(rest[n:])

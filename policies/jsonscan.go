@@ -153,6 +153,9 @@ func hexRune(s string) (rune, int) {
 // quoted one starts: "{" before a quote or "}", or the same escaped. It
 // returns -1 when there is none.
 func jsonStart(s string, pos int) (start int, escaped bool) {
+	if strings.IndexByte(s[pos:], '"') < 0 && strings.IndexByte(s[pos:], '}') < 0 {
+		return -1, false
+	}
 	for pos < len(s) {
 		brace := strings.IndexByte(s[pos:], '{')
 		if brace < 0 {

@@ -116,7 +116,7 @@ func (r channelRules) telegramText(f *Fault, status int) (Verdict, bool) {
 // telegramSays matches the descriptions of the answers and the texts of the
 // errors of f.
 func telegramSays(f *Fault, text *regexp.Regexp) bool {
-	described := func(f *Fault) bool { return text.MatchString(readTelegramAnswer(f).Description) }
+	described := func(f *Fault) bool { return matchesText(text, readTelegramAnswer(f).Description) }
 	return faultText(f, text) || anyCause(f, described)
 }
 

@@ -7,8 +7,12 @@ import (
 	"strings"
 )
 
-// maxCauseDepth bounds how deep causes are followed.
-const maxCauseDepth = 16
+const (
+	// maxCauseDepth bounds how deep causes are followed.
+	maxCauseDepth = 16
+	// maxTransportText bounds how many bytes of one text are looked at.
+	maxTransportText = 8 << 10
+)
 
 // codeSet is a set of transport codes, in the words of Node.js and undici.
 type codeSet map[string]bool
@@ -139,8 +143,15 @@ func anyCauseWithin(f *Fault, is func(*Fault) bool, depth int) bool {
 // matches.
 func faultText(f *Fault, text *regexp.Regexp) bool {
 	return anyCause(f, func(f *Fault) bool {
-		return text.MatchString(f.Message) || slices.ContainsFunc(f.Details, text.MatchString)
+		return matchesText(text, f.Message) ||
+			slices.ContainsFunc(f.Details, func(s string) bool { return matchesText(text, s) })
 	})
+}
+
+// matchesText reports whether a pattern matches the part of s that is looked
+// at.
+func matchesText(text *regexp.Regexp, s string) bool {
+	return text.MatchString(s[:min(len(s), maxTransportText)])
 }
 
 // transientTransport reports whether f is a fault of the network that a

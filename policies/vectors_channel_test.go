@@ -89,37 +89,37 @@ func checkRetryCore(t *testing.T, v channelVector) {
 		for _, value := range v.Input["schedule"].([]any) {
 			e.Schedule = append(e.Schedule, vectorMillis(value))
 		}
-		wantMillis(t, e.Delay(n, Floor{}, 0), v.Expect["value"])
+		wantDelayMillis(t, e.Delay(n, Floor{}, 0), v.Expect["value"])
 	case v.text("fn") == "computeBackoff":
 		policy := v.Input["policy"].(map[string]any)
 		e = Envelope{Min: vectorMillis(policy["initialMs"]), Max: vectorMillis(policy["maxMs"]), Jitter: vectorNumber(policy["jitter"])}
-		wantMillis(t, e.Delay(n, Floor{}, 0), v.Expect["delayMs"])
+		wantDelayMillis(t, e.Delay(n, Floor{}, 0), v.Expect["delayMs"])
 	case v.text("fn") == "RetrySupervisor":
-		wantMillis(t, Envelope{Min: 25 * time.Millisecond}.Delay(1, Floor{}, 0), v.Expect["nextDelayMs"])
+		wantDelayMillis(t, Envelope{Min: 25 * time.Millisecond}.Delay(1, Floor{}, 0), v.Expect["nextDelayMs"])
 	case v.ID == "delay-fn-list":
 		for _, value := range v.Input["delayMs"].([]any) {
 			e.Schedule = append(e.Schedule, vectorMillis(value))
 		}
 		for i, want := range v.Expect["sleepsMs"].([]any) {
-			wantMillis(t, e.Delay(i+1, Floor{}, 0), want)
+			wantDelayMillis(t, e.Delay(i+1, Floor{}, 0), want)
 		}
 		if e.Allows(4) || !e.Allows(3) {
 			t.Error("want 3 attempts")
 		}
 	case v.Input["retryAfterMs"] != nil:
 		floor := Floor{Wait: vectorMillis(v.Input["retryAfterMs"]), Source: FloorRetryAfter}
-		wantMillis(t, e.Delay(max(n, 1), floor, random), v.Expect["delayMs"])
+		wantDelayMillis(t, e.Delay(max(n, 1), floor, random), v.Expect["delayMs"])
 	case v.Input["waitMs"] != nil:
 		want := v.Expect["sleepCallsMs"].([]any)[0]
-		wantMillis(t, EnvelopeTelegramFlood.Delay(1, Floor{Wait: vectorMillis(v.Input["waitMs"]), Source: FloorBody}, 0), want)
+		wantDelayMillis(t, EnvelopeTelegramFlood.Delay(1, Floor{Wait: vectorMillis(v.Input["waitMs"]), Source: FloorBody}, 0), want)
 	case v.text("jitter") == "full":
 		floor := Floor{Wait: vectorMillis(v.Input["delayMs"]), Source: FloorRetryAfter}
-		wantMillis(t, Envelope{Jitter: 1}.Delay(1, floor, random), v.Expect["delayMs"])
+		wantDelayMillis(t, Envelope{Jitter: 1}.Delay(1, floor, random), v.Expect["delayMs"])
 	case v.Input["failedAttempt"] != nil:
 		n := int(v.number("failedAttempt"))
-		wantMillis(t, e.Delay(n, Floor{}, 0), v.Expect["minMs"])
-		wantMillis(t, e.Delay(n, Floor{}, 0.5), v.Expect["nominalMs"])
-		wantMillis(t, e.Delay(n, Floor{}, 1), v.Expect["maxMs"])
+		wantDelayMillis(t, e.Delay(n, Floor{}, 0), v.Expect["minMs"])
+		wantDelayMillis(t, e.Delay(n, Floor{}, 0.5), v.Expect["nominalMs"])
+		wantDelayMillis(t, e.Delay(n, Floor{}, 1), v.Expect["maxMs"])
 	case v.ID == "attempts-floor":
 		if got := channelVectorCalls(Verdict{RetrySame: true}, e); got != 1 {
 			t.Errorf("calls = %d, want 1", got)
@@ -129,7 +129,7 @@ func checkRetryCore(t *testing.T, v channelVector) {
 	}
 }
 
-func wantMillis(t *testing.T, got time.Duration, want any) {
+func wantDelayMillis(t *testing.T, got time.Duration, want any) {
 	t.Helper()
 	if got != vectorMillis(want) {
 		t.Errorf("delay %v, want %v ms", got, want)
@@ -157,7 +157,7 @@ func checkChannelRetry(t *testing.T, v channelVector) {
 	}
 	wantVerdictRetry(t, verdict, true)
 	e := Envelope{Attempts: 3, Min: vectorMillis(v.Input["minDelayMs"]), Max: vectorMillis(v.Input["maxDelayMs"]), Jitter: v.number("jitter")}
-	wantMillis(t, e.Delay(1, verdict.Floor, 0), v.Expect["delayMs"])
+	wantDelayMillis(t, e.Delay(1, verdict.Floor, 0), v.Expect["delayMs"])
 }
 
 func checkRetryAfterLocation(t *testing.T, v channelVector) {
@@ -169,7 +169,7 @@ func checkRetryAfterLocation(t *testing.T, v channelVector) {
 	case "error.parameters.retry_after":
 		body = `{"error":` + parameters + `}`
 	}
-	wantMillis(t, ChannelFloor(&Fault{Surface: SurfaceTelegram, Body: []byte(body)}).Wait, v.Expect["retryAfterMs"])
+	wantDelayMillis(t, ChannelFloor(&Fault{Surface: SurfaceTelegram, Body: []byte(body)}).Wait, v.Expect["retryAfterMs"])
 }
 
 func checkChannelRetryAfterHeader(t *testing.T, v channelVector) {
@@ -258,7 +258,7 @@ func checkDiscordGateway(t *testing.T, v channelVector) {
 	n := int(v.number("attempt"))
 	if want := v.Expect["delayMs"]; want != nil {
 		for _, random := range []float64{0, 0.5, 1} {
-			wantMillis(t, EnvelopeDiscordGateway.Delay(n, Floor{}, random), want)
+			wantDelayMillis(t, EnvelopeDiscordGateway.Delay(n, Floor{}, random), want)
 		}
 	}
 	if want := v.Expect["allowed"]; want != nil && EnvelopeDiscordGateway.Allows(n) != want {
@@ -324,7 +324,7 @@ func checkTelegramSend(t *testing.T, v channelVector) {
 		t.Errorf("effect %s, want unknown", verdict.Effect)
 	}
 	if want := v.Expect["delayMs"]; want != nil {
-		wantMillis(t, EnvelopeTelegramFlood.Delay(1, verdict.Floor, v.number("jitter")), want)
+		wantDelayMillis(t, EnvelopeTelegramFlood.Delay(1, verdict.Floor, v.number("jitter")), want)
 	}
 }
 
@@ -341,11 +341,11 @@ func checkGit(t *testing.T, v channelVector) {
 			t.Errorf("retry %v, want %v (%+v)", got, want, verdict)
 		}
 		if second := v.Expect["secondTimeoutMs"]; second != nil {
-			wantMillis(t, left, second)
+			wantDelayMillis(t, left, second)
 		}
 	}
 	if want := v.Expect["delayMs"]; want != nil {
-		wantMillis(t, EnvelopeGitRead.Delay(1, verdict.Floor, 0.9), want)
+		wantDelayMillis(t, EnvelopeGitRead.Delay(1, verdict.Floor, 0.9), want)
 	}
 	if want := v.Expect["runs"]; want != nil && channelVectorCalls(verdict, EnvelopeGitRead) != int(vectorNumber(want)) {
 		t.Errorf("verdict %+v, want %v runs", verdict, want)
@@ -381,7 +381,7 @@ func checkGitTransient(t *testing.T, v channelVector) {
 }
 
 func checkDeliveryBackoff(t *testing.T, v channelVector) {
-	wantMillis(t, EnvelopeDelivery.Delay(int(v.number("retryCount")), Floor{}, 0.7), v.Expect["backoffMs"])
+	wantDelayMillis(t, EnvelopeDelivery.Delay(int(v.number("retryCount")), Floor{}, 0.7), v.Expect["backoffMs"])
 }
 
 func checkDeliveryProof(t *testing.T, v channelVector) {

@@ -56,8 +56,8 @@ type Request struct {
 	// Status is 0 where no status line was sent.
 	Status  int     `json:"status,omitempty"`
 	Outcome Outcome `json:"outcome"`
-	// Floor is the earliest time for the next request of the same key, or of the
-	// same account where Global is set, as the answer asked.
+	// Floor is the earliest time for the next request of the same operation and
+	// key, or of the same account where Global is set, as the answer asked.
 	Floor  time.Time `json:"floor,omitzero"`
 	Global bool      `json:"global,omitempty"`
 
@@ -204,7 +204,8 @@ func (l *Ledger) WaitIdle(ctx context.Context) error {
 }
 
 // Early returns the requests that came before the floor set by an earlier answer
-// to the same key, or to the same account for a global limit. A request that
+// of the same account to the same operation and key, or to any request of the
+// account for a global limit. A request that
 // arrives within grace after that answer was sent was on its way already and is
 // left out; with one sender per key, 0 is right.
 func (l *Ledger) Early(grace time.Duration) []EarlyRequest {

@@ -36,6 +36,8 @@ func (c *clock) Add(d time.Duration) {
 func TestEarly(t *testing.T) {
 	t.Parallel()
 	bucket := simulator.JSON(429, map[string]any{"retry_after": 0.7})
+	cut := simulator.JSON(429, map[string]any{"retry_after": 9}).WithHeader("Retry-After", "1")
+	cut.Cut = &simulator.Cut{Bytes: 5}
 	tests := []struct {
 		name string
 		step simulator.Step
@@ -49,7 +51,8 @@ func TestEarly(t *testing.T) {
 		{"global", simulator.JSON(429, map[string]any{"retry_after": 0.7, "global": true}), "b", 100 * time.Millisecond, 600 * time.Millisecond},
 		{"header alone", simulator.Status(429, "").WithHeader("Retry-After", "2"), "a", time.Second, time.Second},
 		{"the greater counts", bucket.WithHeader("Retry-After", "2"), "a", time.Second, time.Second},
-		{"the body never arrived", simulator.JSON(429, map[string]any{"retry_after": 9}).WithHeader("Retry-After", "1").WithEnd(simulator.EndFIN), "a", 0, 0},
+		{"the body was cut", cut, "a", time.Second, 0},
+		{"nothing left", bucket.WithEnd(simulator.EndFIN), "a", 0, 0},
 		{"Telegram", simulator.JSON(429, map[string]any{"parameters": map[string]any{"retry_after": 3}}), "a", time.Second, 2 * time.Second},
 	}
 	for _, tt := range tests {

@@ -2,6 +2,9 @@ package workers
 
 import (
 	"context"
+	"fmt"
+	"os"
+	"slices"
 
 	"go.temporal.io/sdk/worker"
 
@@ -12,7 +15,13 @@ import (
 )
 
 func (w *Workers) git(one worker.Registry, o Options) error {
-	g, err := git.New(git.Config{Auth: gitAuth(o.Config), Roots: append(o.Config.Git.Roots, o.Config.Git.SharedRoots...)})
+	roots := slices.Concat(o.Config.Git.Roots, o.Config.Git.SharedRoots)
+	for _, root := range roots {
+		if err := os.MkdirAll(root, 0o755); err != nil {
+			return fmt.Errorf("git.roots: %w", err)
+		}
+	}
+	g, err := git.New(git.Config{Auth: gitAuth(o.Config), Roots: roots})
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/holdfast-dev/holdfast/contract"
+	"github.com/holdfast-dev/holdfast/simulator/githttp"
 )
 
 func TestFetchMovesRefsAndSaysWhich(t *testing.T) {
@@ -22,7 +23,7 @@ func TestFetchMovesRefsAndSaysWhich(t *testing.T) {
 	run(t, w.author, "branch", "side", first)
 	w.push("main", "side", "v1", "light")
 	tag := run(t, w.author, "rev-parse", "v1")
-	w.server.on(nil)
+	w.server.Reset()
 
 	got, f := fetch(t, a, contract.GitRequest{Dir: w.checkout})
 	if f.Reason != "" {
@@ -45,16 +46,16 @@ func TestFetchMovesRefsAndSaysWhich(t *testing.T) {
 	}
 	w.whole()
 	// One discovery, one pack: one flow of requests per attempt.
-	if diff := cmp.Diff([]string{"GET /repo.git/info/refs", "POST /repo.git/git-upload-pack"}, w.server.ledger()); diff != "" {
+	if diff := cmp.Diff([]string{githttp.OpFetchRefs, githttp.OpUploadPack}, sent(w.server)); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)
 	}
 
-	w.server.on(nil)
+	w.server.Reset()
 	got, f = fetch(t, a, contract.GitRequest{Dir: w.checkout})
 	if f.Reason != "" || got.Outcome != contract.OutcomeUpToDate || len(got.Updated) != 0 {
 		t.Errorf("second fetch: %+v, %+v; want up_to_date", got, f)
 	}
-	if diff := cmp.Diff([]string{"GET /repo.git/info/refs"}, w.server.ledger()); diff != "" {
+	if diff := cmp.Diff([]string{githttp.OpFetchRefs}, sent(w.server)); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)
 	}
 }
@@ -242,7 +243,7 @@ func TestCheckoutsAreRefusedBeforeAnythingIsSent(t *testing.T) {
 	lone := filepath.Join(w.root, "lone")
 	run(t, w.root, "init", "-q", lone)
 	a := newActivities(t, Config{Roots: []string{w.root}})
-	w.server.on(nil)
+	w.server.Reset()
 	for _, tc := range []struct{ name, dir, url, reason, hint string }{
 		{"not named", "", w.url(), "format", "--dir"},
 		{"missing", filepath.Join(w.root, "missing"), w.url(), "not_found", "clone"},
@@ -258,8 +259,8 @@ func TestCheckoutsAreRefusedBeforeAnythingIsSent(t *testing.T) {
 			t.Errorf("%s: %+v, want %s and a word on %s", tc.name, f, tc.reason, tc.hint)
 		}
 	}
-	if sent := w.server.ledger(); len(sent) != 0 {
-		t.Errorf("requests were sent: %v", sent)
+	if ops := sent(w.server); len(ops) != 0 {
+		t.Errorf("requests were sent: %v", ops)
 	}
 	if _, err := New(Config{Roots: []string{filepath.Join(w.root, "missing")}}); err == nil {
 		t.Error("New accepted a root that does not exist")

@@ -1,16 +1,18 @@
 package git
 
 import (
+	"bytes"
 	"context"
+	"io"
 	"log/slog"
 	"net/http"
-	"net/http/cgi"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -21,6 +23,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/contract"
 	"github.com/holdfast-dev/holdfast/failure"
+	"github.com/holdfast-dev/holdfast/simulator/githttp"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -49,7 +52,7 @@ type world struct {
 	author   string // a working copy that pushes to bare
 	bare     string
 	checkout string
-	server   *gitServer
+	server   *githttp.Server
 }
 
 func newWorld(t *testing.T) *world {
@@ -61,13 +64,13 @@ func newWorld(t *testing.T) *world {
 	run(t, w.author, "remote", "add", "origin", w.bare)
 	w.commit("first")
 	w.push("main")
-	w.server = serve(t, filepath.Join(root, "srv"))
+	w.server = serve(t, filepath.Join(root, "srv"), nil)
 	run(t, root, "clone", "-q", w.bare, w.checkout)
 	run(t, w.checkout, "remote", "set-url", "origin", w.url())
 	return w
 }
 
-func (w *world) url() string { return w.server.URL + "/repo.git" }
+func (w *world) url() string { return w.server.RepoURL("repo.git") }
 
 // commit makes a commit in the author's copy and returns its id.
 func (w *world) commit(text string) string {
@@ -111,53 +114,52 @@ func (w *world) whole() {
 	}
 }
 
-// gitServer is git http-backend with a hook before it.
-type gitServer struct {
-	*httptest.Server
-
-	mu       sync.Mutex
-	requests []string
-	hook     func(w http.ResponseWriter, r *http.Request, next http.Handler)
+// sent are the operations asked of a server since its last Reset.
+func sent(s *githttp.Server) []string {
+	var ops []string
+	for _, r := range s.Ledger().Requests("") {
+		ops = append(ops, r.Op)
+	}
+	return ops
 }
 
-func serve(t *testing.T, dir string) *gitServer {
+// serve starts a Git host in front of a directory of repositories.
+func serve(t *testing.T, dir string, users map[string]string) *githttp.Server {
 	t.Helper()
-	out, err := exec.Command("git", "--exec-path").Output()
+	s, err := githttp.Start(githttp.Options{Root: dir, Users: users})
 	if err != nil {
 		t.Fatal(err)
 	}
-	backend := &cgi.Handler{
-		Path: filepath.Join(strings.TrimSpace(string(out)), "git-http-backend"),
-		Env:  []string{"GIT_PROJECT_ROOT=" + dir, "GIT_HTTP_EXPORT_ALL=1", "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1"},
-	}
-	s := &gitServer{}
-	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.mu.Lock()
-		s.requests = append(s.requests, r.Method+" "+r.URL.Path)
-		hook := s.hook
-		s.mu.Unlock()
-		if hook != nil {
-			hook(w, r, backend)
-			return
-		}
-		backend.ServeHTTP(w, r)
-	}))
-	t.Cleanup(s.Close)
+	t.Cleanup(func() { s.Close() })
 	return s
 }
 
-// on sets what happens to requests from now on and forgets the earlier ones.
-func (s *gitServer) on(hook func(w http.ResponseWriter, r *http.Request, next http.Handler)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.hook, s.requests = hook, nil
-}
-
-// ledger lists the requests since the hook was set.
-func (s *gitServer) ledger() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return append([]string(nil), s.requests...)
+// tampered is the address of the world's repository behind a proxy that changes
+// the pack answers.
+func (w *world) tampered(change func(pack []byte) []byte) string {
+	w.t.Helper()
+	target, err := url.Parse(w.server.URL())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	proxy := httputil.NewSingleHostReverseProxy(target)
+	proxy.ModifyResponse = func(r *http.Response) error {
+		if r.Request.Method != http.MethodPost {
+			return nil
+		}
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return err
+		}
+		body = change(body)
+		r.Header.Del("Content-Length")
+		r.ContentLength = -1
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		return nil
+	}
+	front := httptest.NewServer(proxy)
+	w.t.Cleanup(front.Close)
+	return front.URL + "/repo.git"
 }
 
 // newActivities makes activities that know the auth profile "bot".

@@ -128,7 +128,7 @@ func timeoutCode(err error) (code, call string) {
 		return codeConnectTimeout, "connect"
 	}
 	if typeIn(err, "http.tlsHandshakeTimeoutError") {
-		return codeConnectTimeout, ""
+		return codeConnectTimeout, "connect"
 	}
 	if e, ok := errors.AsType[interface {
 		error
@@ -169,8 +169,9 @@ func streamCode(err error) (code, call string) {
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) || errors.Is(err, io.ErrClosedPipe) {
 		return codeSocket, ""
 	}
+	// Headers that break off inside a name come as a protocol error.
 	if _, ok := errors.AsType[textproto.ProtocolError](err); ok {
-		return codeMalformed, ""
+		return codeSocket, ""
 	}
 	// These net/http errors have nothing but a text.
 	text := err.Error()

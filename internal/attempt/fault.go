@@ -38,26 +38,26 @@ func (r *Record) Fault(surface policies.Surface, err error, now time.Time) polic
 		f.Code, f.Syscall = Code(err)
 	}
 	if r.getConns > 0 {
-		f.Code = timeoutOf(f.Code, f.Syscall, f.Phase)
+		f.Code, f.Syscall = timeoutOf(f.Code, f.Syscall, f.Phase)
 	} else if isTimeout(f.Code) {
-		f.Code = codeAborted
+		f.Code, f.Syscall = codeAborted, ""
 	}
 	return f
 }
 
 func isTimeout(code string) bool { return code == codeTimeout || code == codeConnectTimeout }
 
-// timeoutOf names the timeout after the phase in which it struck. A timeout
-// that the kernel reported (it has a syscall) keeps its name.
-func timeoutOf(code, syscall string, phase policies.Phase) string {
-	if !isTimeout(code) || (code == codeTimeout && syscall != "") {
-		return code
+// timeoutOf names a timeout after the phase in which it struck. One that the
+// kernel reported (it has a system call) keeps its name.
+func timeoutOf(code, call string, phase policies.Phase) (string, string) {
+	if !isTimeout(code) || (code == codeTimeout && call != "") {
+		return code, call
 	}
 	switch phase {
 	case policies.PhaseConnect:
-		return codeConnectTimeout
+		return codeConnectTimeout, "connect"
 	case policies.PhaseHeaders:
-		return codeHeadersTimeout
+		return codeHeadersTimeout, ""
 	}
-	return codeBodyTimeout
+	return codeBodyTimeout, ""
 }

@@ -93,12 +93,6 @@ func (r *Record) gotConn(x *exchange, now time.Time) {
 	x.times.GotConn = now
 }
 
-func (r *Record) connected(x *exchange) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return !x.times.GotConn.IsZero()
-}
-
 func (r *Record) failed(x *exchange, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

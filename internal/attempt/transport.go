@@ -11,7 +11,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
-	"sync/atomic"
+	"sync"
 	"time"
 )
 
@@ -104,26 +104,20 @@ func NewTransport(o Options) *Transport {
 		t.now = time.Now
 	}
 
-	// net/http lets a dial outlive its request, so the dialer and the handshake
-	// need the limit too.
-	limit := max(t.connectTimeout, 0)
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(!o.Fresh)
 	t.base = &http.Transport{
 		Proxy:                  o.Proxy,
 		OnProxyConnectResponse: checkProxy,
-		DialContext:            o.Dial,
+		DialContext:            limitDial(o.Dial, t.connectTimeout),
 		TLSClientConfig:        tlsConfig(o),
-		TLSHandshakeTimeout:    limit,
+		TLSHandshakeTimeout:    max(t.connectTimeout, 0),
 		DisableKeepAlives:      o.Fresh,
 		MaxIdleConnsPerHost:    o.MaxIdlePerHost,
 		IdleConnTimeout:        o.IdleTimeout,
 		MaxResponseHeaderBytes: maxHeaderBytes,
 		Protocols:              protocols,
-	}
-	if t.base.DialContext == nil {
-		t.base.DialContext = (&net.Dialer{Timeout: limit}).DialContext
 	}
 	if t.base.MaxIdleConnsPerHost == 0 {
 		t.base.MaxIdleConnsPerHost = 16
@@ -143,6 +137,24 @@ func NewClient(o Options) *http.Client {
 		CheckRedirect: func(*http.Request, []*http.Request) error {
 			return http.ErrUseLastResponse
 		},
+	}
+}
+
+type dialFunc = func(ctx context.Context, network, address string) (net.Conn, error)
+
+// limitDial ends a dial in time. net/http lets a dial go on when its request
+// has been given up, so the limit of the request does not end it.
+func limitDial(dial dialFunc, limit time.Duration) dialFunc {
+	if dial == nil {
+		dial = new(net.Dialer).DialContext
+	}
+	if limit < 0 {
+		return dial
+	}
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		ctx, cancel := context.WithTimeout(ctx, limit)
+		defer cancel()
+		return dial(ctx, network, address)
 	}
 }
 
@@ -180,17 +192,20 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	x := record.begin(t.now())
 
 	ctx, cancel := context.WithCancelCause(req.Context())
-	stop := t.limitConnect(record, x, cancel)
+	connect := connectLimit{limit: t.connectTimeout, cancel: cancel}
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		GetConn: func(string) { record.getConn() },
+		GetConn: func(string) {
+			record.getConn()
+			connect.start()
+		},
 		GotConn: func(httptrace.GotConnInfo) {
 			record.gotConn(x, t.now())
-			stop()
+			connect.stop()
 		},
 	})
 
 	resp, err := t.base.RoundTrip(t.prepare(req.WithContext(ctx)))
-	stop()
+	connect.stop()
 	if err != nil {
 		record.failed(x, err)
 		cancel(errReleased)
@@ -202,18 +217,33 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// limitConnect cancels the request when it has no connection in time. The
-// returned function lifts the limit.
-func (t *Transport) limitConnect(record *Record, x *exchange, cancel context.CancelCauseFunc) (stop func()) {
-	if t.connectTimeout < 0 {
-		return func() {}
+// connectLimit cancels a request that waits too long for a connection.
+type connectLimit struct {
+	limit  time.Duration // negative: none
+	cancel context.CancelCauseFunc
+
+	mu    sync.Mutex
+	timer *time.Timer
+}
+
+func (l *connectLimit) start() {
+	if l.limit < 0 {
+		return
 	}
-	timer := time.AfterFunc(t.connectTimeout, func() {
-		if !record.connected(x) {
-			cancel(&ConnectTimeoutError{Limit: t.connectTimeout})
-		}
+	l.stop()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.timer = time.AfterFunc(l.limit, func() {
+		l.cancel(&ConnectTimeoutError{Limit: l.limit})
 	})
-	return func() { timer.Stop() }
+}
+
+func (l *connectLimit) stop() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.timer != nil {
+		l.timer.Stop()
+	}
 }
 
 // prepare takes from a request what would let net/http repeat it. It changes
@@ -240,7 +270,6 @@ type body struct {
 	x       *exchange
 	now     func() time.Time
 	release func()
-	closed  atomic.Bool
 }
 
 // duplex is the body of an answer that switched protocols.
@@ -269,8 +298,6 @@ func (b *body) Read(p []byte) (int, error) {
 		return n, nil
 	case err == io.EOF:
 		b.record.read(b.x, p[:n], BodyEOF, nil, b.now())
-	case b.closed.Load():
-		b.record.read(b.x, p[:n], BodyClosed, nil, b.now())
 	default:
 		b.record.read(b.x, p[:n], BodyError, err, b.now())
 	}
@@ -279,7 +306,7 @@ func (b *body) Read(p []byte) (int, error) {
 }
 
 func (b *body) Close() error {
-	b.closed.Store(true)
+	// Noted first, so that a Read that this ends is not taken for a fault.
 	b.record.read(b.x, nil, BodyClosed, nil, b.now())
 	err := b.ReadCloser.Close()
 	b.release()

@@ -81,8 +81,10 @@ func (p *problems) addFrom(at position, err error) {
 		}
 		return
 	}
-	if one, ok := errors.AsType[*Error](err); ok && one.Line > 0 {
-		at = position{one.Line, one.Column}
+	if one, ok := errors.AsType[*Error](err); ok {
+		if one.Line > 0 {
+			at = position{one.Line, one.Column}
+		}
 		p.add(at, "%s", one.Message)
 		return
 	}

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// maxExpanded bounds one value with its variables in place.
+// maxExpanded bounds what variables may make of one value.
 const maxExpanded = 1 << 20
 
 // expand replaces ${NAME} by the variable's value; $${ stands for a literal
@@ -37,15 +37,15 @@ func expand(s string, env func(string) (string, bool)) (string, []string) {
 		value, fault := lookup(name, env)
 		if fault != "" {
 			faults = append(faults, fault)
+			if len(faults) == maxErrors {
+				return "", faults
+			}
 		}
-		if out.Len() <= maxExpanded {
-			out.WriteString(value)
+		if out.WriteString(value); out.Len() > maxExpanded {
+			return "", append(faults, "larger than 1 MiB once its variables are expanded")
 		}
 	}
 	out.WriteString(s)
-	if out.Len() > maxExpanded {
-		return "", append(faults, "larger than 1 MiB once its variables are expanded")
-	}
 	return out.String(), faults
 }
 

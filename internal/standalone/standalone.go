@@ -1,5 +1,5 @@
 // Package standalone is what cmd/standalone does: one process with a Temporal
-// server, its web UI and a worker.
+// server, its web UI and a worker, and on request the simulators of the outside.
 package standalone
 
 import (
@@ -8,89 +8,181 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"path/filepath"
 	"time"
 
+	"go.temporal.io/sdk/client"
+	sdklog "go.temporal.io/sdk/log"
+
 	"github.com/holdfast-dev/holdfast/contract"
+	"github.com/holdfast-dev/holdfast/internal/config"
+	"github.com/holdfast-dev/holdfast/internal/process"
 	"github.com/holdfast-dev/holdfast/internal/temporalserver"
+	"github.com/holdfast-dev/holdfast/workers"
 )
 
 // Options says what to run; I1 describes the flags that set them.
 type Options struct {
-	// Attach starts what uses the server, a worker above all, and returns how to
-	// drain it. Draining comes before the server stops. Nil attaches nothing.
-	Attach func(context.Context, *temporalserver.Server) (drain func(), err error)
-
 	Data      string
 	Ephemeral bool
 	Listen    string
 	UIListen  string
 	NoUI      bool
 
-	// Logger takes warnings and errors of the server; nil discards them.
-	Logger *slog.Logger
+	// Config names the configuration file; Queues what the worker serves.
+	// NoWorker leaves the worker out.
+	Config   string
+	Queues   []string
+	NoWorker bool
 
-	// Out gets the block with the addresses.
+	// Simulate starts the simulators and a configuration that points at them,
+	// instead of a configuration file.
+	Simulate bool
+
+	// Guide, where set, is called when everything is ready; the demo is one. Exit
+	// ends the process when it returns.
+	Guide func(context.Context, *Ready) error
+	Exit  bool
+
+	Env config.Env
+	// Out gets the block with the addresses, Err the logs.
 	Out io.Writer
-
+	Err io.Writer
 	// Started is when the process began, for the time it took to be ready.
 	Started time.Time
-
 	Version string
 }
 
+// Ready is the running process as a guide sees it.
+type Ready struct {
+	Client    client.Client
+	Address   string
+	UIURL     string
+	Namespace string
+	World     *World // nil without simulators
+	Data      string
+	Out       io.Writer
+}
+
 // Run serves until ctx is done, then drains and stops. Errors for which
-// [IsUsage] holds are the user's to mend.
+// [IsUsage] holds are the user's to mend; nothing is left running after them.
 func Run(ctx context.Context, o Options) error {
-	server, err := temporalserver.Start(ctx, temporalserver.Options{
-		DataDir:          o.Data,
-		Ephemeral:        o.Ephemeral,
-		Listen:           o.Listen,
-		Logger:           o.Logger,
-		NoUI:             o.NoUI,
-		SearchAttributes: contract.SearchAttributes(),
-		UIListen:         o.UIListen,
-		Version:          o.Version,
-	})
-	if err != nil {
+	p := &running{o: o}
+	defer p.stop()
+	if err := p.start(ctx); err != nil {
 		return err
 	}
-	defer server.Stop()
-	if o.Attach != nil {
-		drain, err := o.Attach(ctx, server)
-		if err != nil {
+	if err := p.announce(); err != nil {
+		return fmt.Errorf("write the addresses: %w", err)
+	}
+	if o.Guide != nil {
+		if err := o.Guide(ctx, p.ready()); err != nil || o.Exit {
 			return err
 		}
-		defer drain()
-	}
-	if err := announce(o, server); err != nil {
-		return fmt.Errorf("write the addresses: %w", err)
 	}
 	<-ctx.Done()
 	return nil
 }
 
-func announce(o Options, server *temporalserver.Server) error {
-	store := o.Data
-	if o.Ephemeral {
-		store = "in memory, nothing is kept"
+type running struct {
+	o      Options
+	config *config.Config
+	world  *World
+	server *temporalserver.Server
+	client client.Client
+	worker *workers.Workers
+}
+
+func (p *running) start(ctx context.Context) (err error) {
+	o := p.o
+	if p.config, err = p.configure(); err != nil {
+		return err
 	}
-	ui := server.UIURL()
-	if ui == "" {
-		ui = "off"
+	log := process.NewLogger(o.Err, p.config.Telemetry.LogFormat)
+	p.server, err = temporalserver.Start(ctx, temporalserver.Options{
+		DataDir: o.Data, Ephemeral: o.Ephemeral, Listen: o.Listen, UIListen: o.UIListen, NoUI: o.NoUI,
+		Logger: log, SearchAttributes: contract.SearchAttributes(), Version: o.Version,
+	})
+	if err != nil || o.NoWorker {
+		return err
 	}
-	_, err := fmt.Fprintf(o.Out, `holdfast %s
-  temporal  %s  (namespace %s)
-  web UI    %s
-  data      %s
-ready in %s; Ctrl-C stops
-`, o.Version, server.Address(), server.Namespace(), ui, store, time.Since(o.Started).Round(time.Millisecond))
+	if err := p.dial(ctx, log); err != nil {
+		return err
+	}
+	p.worker, err = workers.Start(p.client, workers.Options{Config: p.config, Queues: o.Queues, Logger: log})
 	return err
+}
+
+// configure reads the configuration before anything is started, so that a
+// mistake in it leaves nothing behind.
+func (p *running) configure() (*config.Config, error) {
+	o := p.o
+	if !o.Simulate {
+		return config.LoadDefault(o.Config, o.Env, config.Standard()...)
+	}
+	if o.Config != "" {
+		return nil, errTwoConfigs
+	}
+	world, err := startWorld()
+	if err != nil {
+		return nil, err
+	}
+	p.world = world
+	return config.Parse("simulators", world.config(p.checkouts()), o.Env, config.Standard()...)
+}
+
+var errTwoConfigs = errors.New("--simulate brings its own configuration; leave out --config")
+
+// checkouts is where managed checkouts may be when the outside is simulated.
+func (p *running) checkouts() string {
+	dir, err := filepath.Abs(p.o.Data)
+	if err != nil {
+		dir = p.o.Data
+	}
+	return filepath.Join(dir, "checkouts")
+}
+
+func (p *running) dial(ctx context.Context, log *slog.Logger) (err error) {
+	p.client, err = client.DialContext(ctx, client.Options{
+		HostPort: p.server.Address(), Namespace: p.server.Namespace(), Logger: sdklog.NewStructuredLogger(log),
+	})
+	if err != nil {
+		return fmt.Errorf("connect to the server of this process: %w", err)
+	}
+	return nil
+}
+
+// stop drains the worker first, then ends the server and the simulators.
+func (p *running) stop() {
+	if p.worker != nil {
+		p.worker.Stop()
+	}
+	if p.client != nil {
+		p.client.Close()
+	}
+	if p.server != nil {
+		p.server.Stop()
+	}
+	if p.world != nil {
+		p.world.close()
+	}
+}
+
+func (p *running) ready() *Ready {
+	return &Ready{
+		Client: p.client, Address: p.server.Address(), UIURL: p.server.UIURL(), Namespace: p.server.Namespace(),
+		World: p.world, Data: p.o.Data, Out: p.o.Out,
+	}
 }
 
 // IsUsage reports whether err comes from what the user asked for or from the
 // place it was asked to run in, so that another flag mends it.
 func IsUsage(err error) bool {
-	return errors.As(err, new(*temporalserver.AddressError)) ||
+	return errors.Is(err, errTwoConfigs) ||
+		errors.As(err, new(config.Errors)) ||
+		errors.As(err, new(*config.ReadError)) ||
+		errors.As(err, new(*workers.QueueError)) ||
+		errors.As(err, new(*temporalserver.AddressError)) ||
 		errors.As(err, new(*temporalserver.PortInUseError)) ||
 		errors.As(err, new(*temporalserver.InUseError)) ||
 		errors.As(err, new(*temporalserver.SchemaError)) ||

@@ -11,6 +11,7 @@ import (
 
 	holdfast "github.com/holdfast-dev/holdfast/client"
 	"github.com/holdfast-dev/holdfast/contract"
+	"github.com/holdfast-dev/holdfast/internal/connect"
 )
 
 // cancelPatience is how long the outcome of cancelled work is waited for.
@@ -68,7 +69,7 @@ func ended(id string, err error) error {
 	case errors.As(err, &terminated):
 		return fmt.Errorf("%s was terminated by an operator", id)
 	case errors.As(err, new(*serviceerror.Unavailable)):
-		return &unreachableError{"the given address", err}
+		return &connect.UnreachableError{Address: "the given address", Err: err}
 	}
 	return err
 }
@@ -80,7 +81,7 @@ func startError(err error) error {
 		return &usageError{err}
 	}
 	if errors.As(err, new(*serviceerror.Unavailable)) || errors.Is(err, context.DeadlineExceeded) {
-		return &unreachableError{"the given address", err}
+		return &connect.UnreachableError{Address: "the given address", Err: err}
 	}
 	var missing *serviceerror.NamespaceNotFound
 	if errors.As(err, &missing) {

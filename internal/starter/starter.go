@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/contract"
 	"github.com/holdfast-dev/holdfast/internal/config"
+	"github.com/holdfast-dev/holdfast/internal/connect"
 	"github.com/holdfast-dev/holdfast/internal/explain"
 	"github.com/holdfast-dev/holdfast/policies/profiles"
 )
@@ -39,6 +40,7 @@ type grammar struct {
 	Cancel  CancelCmd       `cmd:"" help:"Cancel a piece of work."`
 	Config_ config.Command  `cmd:"" name:"config" help:"Check or show holdfast.yaml."`
 	Explain explain.Command `cmd:"" help:"What Holdfast would do with a failure. Needs no server."`
+	Setup   SetupCmd        `cmd:"" help:"Make a Temporal namespace ready: retention and search attributes."`
 	Version VersionCmd      `cmd:"" help:"Print the version."`
 }
 
@@ -127,7 +129,7 @@ func (e *endError) Error() string { return "" }
 func (s *session) fail(err error) int {
 	var end *endError
 	var exit *explain.ExitError
-	var unreachable *unreachableError
+	var unreachable *connect.UnreachableError
 	var usage *usageError
 	switch {
 	case err == nil:

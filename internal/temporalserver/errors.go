@@ -45,7 +45,9 @@ func (e *AddressError) Error() string {
 // Stores are not migrated: the server's SQLite schema has no upgrade path.
 type SchemaError struct {
 	File string
-	// Found is the layout of the file, 0 when it was not written by Holdfast.
+	// Foreign is whether the file was not written by Holdfast.
+	Foreign bool
+	// Found is the layout of the file.
 	Found int
 	// Want is the layout that this build reads and writes.
 	Want int
@@ -53,7 +55,7 @@ type SchemaError struct {
 
 func (e *SchemaError) Error() string {
 	switch {
-	case e.Found == 0:
+	case e.Foreign:
 		return fmt.Sprintf("%s was not written by holdfast: choose another directory with --data", e.File)
 	case e.Found > e.Want:
 		return fmt.Sprintf("%s has layout %d, newer than layout %d of this build: run the newer holdfast that wrote it, or choose another directory with --data", e.File, e.Found, e.Want)

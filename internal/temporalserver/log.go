@@ -5,16 +5,20 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync/atomic"
 
 	"go.temporal.io/server/common/log"
 	"go.temporal.io/server/common/log/tag"
 )
 
-// logger passes the server's warnings and errors to slog until it is silenced.
+// levelSilent is above every level.
+const levelSilent = slog.Level(100)
+
+// logger passes to slog what is worth an operator's eye: errors while the server
+// starts (its warnings are then about settings that are ours), warnings and
+// errors while it runs, nothing while it stops, which makes many of both.
 type logger struct {
-	out    *slog.Logger
-	silent *atomic.Bool
+	out   *slog.Logger
+	level *slog.LevelVar
 }
 
 var (
@@ -27,24 +31,29 @@ func newLogger(out *slog.Logger) logger {
 	if out == nil {
 		out = slog.New(slog.DiscardHandler)
 	}
-	silent := new(atomic.Bool)
-	return logger{out: slog.New(&gate{Handler: out.Handler(), silent: silent}), silent: silent}
+	level := new(slog.LevelVar)
+	level.Set(slog.LevelError)
+	return logger{out: slog.New(&gate{Handler: out.Handler(), level: level}), level: level}
 }
+
+func (l logger) setLevel(level slog.Level) { l.level.Set(level) }
 
 func (l logger) Debug(string, ...tag.Tag)           {}
 func (l logger) Info(string, ...tag.Tag)            {}
 func (l logger) Warn(msg string, tags ...tag.Tag)   { l.log(slog.LevelWarn, msg, tags) }
 func (l logger) Error(msg string, tags ...tag.Tag)  { l.log(slog.LevelError, msg, tags) }
 func (l logger) DPanic(msg string, tags ...tag.Tag) { l.log(slog.LevelError, msg, tags) }
-func (l logger) Panic(msg string, tags ...tag.Tag)  { panic(newFatal(msg, tags)) }
-func (l logger) Fatal(msg string, tags ...tag.Tag)  { panic(newFatal(msg, tags)) }
+func (l logger) Panic(msg string, tags ...tag.Tag)  { panic(&fatal{msg: msg, tags: tags}) }
+func (l logger) Fatal(msg string, tags ...tag.Tag)  { panic(&fatal{msg: msg, tags: tags}) }
 func (l logger) SLog() *slog.Logger                 { return l.out }
+
 func (l logger) With(tags ...tag.Tag) log.Logger {
-	return logger{out: l.out.With(attrs(tags)...), silent: l.silent}
+	return logger{out: l.out.With(attrs(tags)...), level: l.level}
 }
-func (l logger) log(lv slog.Level, m string, t []tag.Tag) {
-	if l.out.Enabled(context.Background(), lv) {
-		l.out.Log(context.Background(), lv, m, attrs(t)...)
+
+func (l logger) log(level slog.Level, msg string, tags []tag.Tag) {
+	if l.out.Enabled(context.Background(), level) {
+		l.out.Log(context.Background(), level, msg, attrs(tags)...)
 	}
 }
 
@@ -56,23 +65,22 @@ func attrs(tags []tag.Tag) []any {
 	return out
 }
 
-// gate lets warnings and errors through while the server is not being stopped;
-// a stop makes many of both that mean nothing.
+// gate is a handler whose least level can be changed.
 type gate struct {
 	slog.Handler
-	silent *atomic.Bool
+	level *slog.LevelVar
 }
 
 func (g *gate) Enabled(ctx context.Context, level slog.Level) bool {
-	return level >= slog.LevelWarn && !g.silent.Load() && g.Handler.Enabled(ctx, level)
+	return level >= g.level.Level() && g.Handler.Enabled(ctx, level)
 }
 
 func (g *gate) WithAttrs(as []slog.Attr) slog.Handler {
-	return &gate{Handler: g.Handler.WithAttrs(as), silent: g.silent}
+	return &gate{Handler: g.Handler.WithAttrs(as), level: g.level}
 }
 
 func (g *gate) WithGroup(name string) slog.Handler {
-	return &gate{Handler: g.Handler.WithGroup(name), silent: g.silent}
+	return &gate{Handler: g.Handler.WithGroup(name), level: g.level}
 }
 
 // fatal is what the server's Fatal and Panic calls become. While the server is
@@ -82,8 +90,6 @@ type fatal struct {
 	msg  string
 	tags []tag.Tag
 }
-
-func newFatal(msg string, tags []tag.Tag) *fatal { return &fatal{msg: msg, tags: tags} }
 
 func (f *fatal) Error() string {
 	var b strings.Builder

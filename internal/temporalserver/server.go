@@ -3,6 +3,7 @@ package temporalserver
 import (
 	"cmp"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -102,6 +103,7 @@ type Server struct {
 
 	log    logger
 	lock   *os.File
+	memory *sql.DB // keeps a store in memory
 	ui     *uiserver.Server
 	server temporal.Server
 	stop   sync.Once
@@ -122,12 +124,15 @@ func (s *Server) UIURL() string { return s.uiURL }
 // be stopped before.
 func (s *Server) Stop() {
 	s.stop.Do(func() {
-		s.log.silent.Store(true)
+		s.log.setLevel(levelSilent)
 		if s.ui != nil {
 			s.ui.Stop()
 		}
 		if s.server != nil {
 			s.server.Stop()
+		}
+		if s.memory != nil {
+			s.memory.Close()
 		}
 		if s.lock != nil {
 			s.lock.Close()
@@ -184,6 +189,7 @@ func (s *Server) start(ctx context.Context, o Options) error {
 	if err := s.server.Start(); err != nil {
 		return fmt.Errorf("start the temporal server: %w", err)
 	}
+	s.log.setLevel(slog.LevelWarn)
 	return nil
 }
 
@@ -191,10 +197,11 @@ func (s *Server) start(ctx context.Context, o Options) error {
 func (s *Server) openStore(ctx context.Context, o Options) (*config.SQL, error) {
 	if o.Ephemeral {
 		store := memoryStore("holdfast-" + uuid.NewString())
-		if err := ensureNamespace(ctx, store, o); err != nil {
+		var err error
+		if s.memory, err = openMemory(store); err != nil {
 			return nil, err
 		}
-		return store, trimMemory(store.DatabaseName)
+		return store, ensureNamespace(ctx, store, o)
 	}
 	if err := os.MkdirAll(o.DataDir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the data directory: %w", err)

@@ -1,0 +1,76 @@
+package git
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/converter"
+
+	"github.com/holdfast-dev/holdfast/contract"
+	"github.com/holdfast-dev/holdfast/failure"
+	"github.com/holdfast-dev/holdfast/simulator"
+	"github.com/holdfast-dev/holdfast/simulator/githttp"
+)
+
+// G10: progress is heartbeated by a timer, also while the other side is silent.
+func TestHeartbeats(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.commit("second")
+	w.push("main")
+	w.server.Script(simulator.HoldBefore("pack").On(githttp.OpUploadPack))
+	a := newActivities(t, Config{})
+	a.heartbeat = time.Millisecond
+
+	env := environment(a)
+	var once sync.Once
+	var first Progress
+	env.SetOnActivityHeartbeatListener(func(_ *activity.Info, details converter.EncodedValues) {
+		var p Progress
+		if err := details.Get(&p); err != nil {
+			t.Error(err)
+		}
+		if p.Phase != "receiving" {
+			return
+		}
+		once.Do(func() {
+			first = p
+			w.server.Gate("pack").Release()
+		})
+	})
+	_, err := env.ExecuteActivity(a.Fetch, contract.GitRequest{Dir: w.checkout, LimitMS: 60_000})
+	if f := failure.From(err); f.Reason != "" {
+		t.Fatalf("fetch failed: %+v", f)
+	}
+	if first != (Progress{Phase: "receiving"}) {
+		t.Errorf("first heartbeat of the pack: %+v", first)
+	}
+}
+
+func TestProgressCountsThePack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	next := w.commit("second")
+	w.push("main")
+	a := newActivities(t, Config{})
+	c, err := openCheckout(w.checkout, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.sweep()
+	p := &progress{}
+	r, err := a.remote(t.Context(), w.url(), "", p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	moved, err := a.engine.fetch(t.Context(), r, c, "")
+	if err != nil || len(moved) != 1 || moved[0].New != next {
+		t.Fatalf("fetch: %v, %v", moved, err)
+	}
+	// A commit, its tree and its file.
+	if got := p.snapshot(); got.Phase != "refs" || got.Objects != 3 || got.Bytes < 100 {
+		t.Errorf("progress %+v, want refs, 3 objects and their bytes", got)
+	}
+}
