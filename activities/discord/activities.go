@@ -89,6 +89,30 @@ func (a *Activities) CreateMessage(ctx context.Context, in contract.MessageInput
 	if err := at.Refuse(ctx); err != nil {
 		return contract.MessageResult{}, err
 	}
+	channelID := in.To
+	if in.Thread != "" {
+		channelID = in.Thread
+	}
+	defer at.Heartbeat(ctx)()
+
+	var message discordgo.Message
+	c := call{
+		op: policies.OpCreate, account: in.Account, method: http.MethodPost,
+		path: "/channels/" + url.PathEscape(channelID) + "/messages", body: messageOf(in), sinceFirst: time.Since(at.FirstAt),
+	}
+	reqCtx, cancel := at.Request(ctx)
+	defer cancel()
+	if fault, err := a.do(reqCtx, c, &message); err != nil {
+		return contract.MessageResult{}, a.fail(ctx, at, fault, err)
+	}
+	result := contract.MessageResult{MessageID: message.ID, Attempts: at.Number}
+	if message.Author != nil {
+		result.AuthorID = message.Author.ID
+	}
+	return result, nil
+}
+
+func messageOf(in contract.MessageInput) messageCreate {
 	send := messageCreate{
 		MessageSend: &discordgo.MessageSend{
 			Content: in.Text,
@@ -106,27 +130,7 @@ func (a *Activities) CreateMessage(ctx context.Context, in contract.MessageInput
 		noFail := false
 		send.Reference = &discordgo.MessageReference{MessageID: in.ReplyTo, FailIfNotExists: &noFail}
 	}
-	channelID := in.To
-	if in.Thread != "" {
-		channelID = in.Thread
-	}
-	defer at.Heartbeat(ctx)()
-
-	var message discordgo.Message
-	c := call{
-		op: policies.OpCreate, account: in.Account, method: http.MethodPost,
-		path: "/channels/" + url.PathEscape(channelID) + "/messages", body: send, sinceFirst: time.Since(at.FirstAt),
-	}
-	reqCtx, cancel := at.Request(ctx)
-	defer cancel()
-	if fault, err := a.do(reqCtx, c, &message); err != nil {
-		return contract.MessageResult{}, a.fail(ctx, at, fault, err)
-	}
-	result := contract.MessageResult{MessageID: message.ID, Attempts: at.Number}
-	if message.Author != nil {
-		result.AuthorID = message.Author.ID
-	}
-	return result, nil
+	return send
 }
 
 func (a *Activities) fail(ctx context.Context, at *channel.Attempt, fault policies.Fault, err error) error {
