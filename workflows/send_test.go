@@ -138,6 +138,10 @@ func TestSendWaitsOutALongFloor(t *testing.T) {
 	if waiting.State != "waiting" || !strings.Contains(waiting.Notice, "rate_limit, attempt 2 of 3") || !strings.Contains(shown, waiting.Notice) {
 		t.Errorf("state %+v, details %q", waiting, shown)
 	}
+	line := "[RETRY] telegram attempt=2/3 reason=rate_limit floor=40m0s next_in=42m0s"
+	if strings.Count(s.logs.String(), "[RETRY]") != 1 || !strings.Contains(s.logs.String(), line) {
+		t.Errorf("I5: logged:\n%s\nwant one line %q", s.logs.String(), line)
+	}
 	if s.seen.activities[1].RetryPolicy.MaximumAttempts != 2 {
 		t.Errorf("%d attempts are left to the second activity, want 2", s.seen.activities[1].RetryPolicy.MaximumAttempts)
 	}
