@@ -48,7 +48,7 @@ func (e *evidence) floor() Floor {
 	if e.hinted != "" {
 		return Floor{Wait: e.hint.d, Infinite: e.hint.infinite, Source: e.hinted}
 	}
-	if e.bucket && e.status == 429 {
+	if e.bucket {
 		return Floor{Wait: e.reset.d, Infinite: e.reset.infinite, Source: FloorBucket}
 	}
 	return Floor{}

@@ -683,6 +683,13 @@ func TestRecoveryOutputLimit(t *testing.T) {
 	run.start()
 	wantStop(t, run.fail(policies.ReasonOutputLimit), "M3.11/once_per_run")
 
+	run = newRecoveryRun(t, "default", recoverySolo)
+	run.fail(policies.ReasonServerError)
+	run.took = 10 * time.Minute
+	run.fail(policies.ReasonOutputLimit)
+	run.took = 0
+	wantRetry(t, run.fail(policies.ReasonServerError), 4*time.Second, "P1.7/transient")
+
 	wantStop(t, newRecoveryRun(t, "default", recoveryPair, recoveryMaxRetries(0)).fail(policies.ReasonOutputLimit), "M3.4/max_retries")
 }
 

@@ -352,7 +352,7 @@ func TestOutputLimit(t *testing.T) {
 
 	w.server.Script(refs(300_000)) // about 20 MB
 	_, f := lsRemote(t, a, contract.GitRequest{URL: w.url()})
-	if f.Reason != "output_limit" || f.RetrySame || !f.Permanent {
+	if f.Reason != "output_limit" || f.RetrySame || !f.Permanent || !strings.Contains(f.Message, "larger than is read") {
 		t.Errorf("20 MB of refs: %+v, want output_limit", f)
 	}
 	w.server.Script(refs(50_000)) // read whole, but too much for a result
@@ -365,6 +365,46 @@ func TestOutputLimit(t *testing.T) {
 	if f.Reason != "" || len(got.Refs) != 100 {
 		t.Errorf("narrowed: %d refs, %+v; want 100", len(got.Refs), f)
 	}
+}
+
+// G12: a remote cannot choose a path outside the refs by the names of its refs.
+func TestHostileRefNames(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	oid := w.refs()["refs/remotes/origin/main"]
+	var b strings.Builder
+	line := func(text string) { fmt.Fprintf(&b, "%04x%s", len(text)+4, text) }
+	line("# service=git-upload-pack\n")
+	b.WriteString("0000")
+	line(oid + " refs/heads/good\x00side-band-64k\n")
+	for _, name := range []string{
+		"refs/heads/../../../../config", "refs/heads/../../../../../escaped", "refs/heads/a/../../../../../hooks/post-checkout", "refs/tags/../../config",
+		"refs/heads/.hidden", "refs/heads/x.lock", "refs/heads/a//b", "refs/heads/", "refs/heads/a\\b", "refs/tags/.git", "HEADER", "../escaped",
+	} {
+		line(oid + " " + name + "\n")
+	}
+	b.WriteString("0000")
+	config, err := os.ReadFile(filepath.Join(w.checkout, ".git/config"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.server.Script(answer(listType, b.String()))
+	got, f := fetch(t, newActivities(t, Config{}), contract.GitRequest{Dir: w.checkout})
+	want := []contract.GitUpdate{{Ref: "refs/remotes/origin/good", New: oid}}
+	if diff := cmp.Diff(want, got.Updated); diff != "" || f.Reason != "" {
+		t.Errorf("moved (-want +got):\n%s%+v", diff, f)
+	}
+	if after, err := os.ReadFile(filepath.Join(w.checkout, ".git/config")); err != nil || !bytes.Equal(config, after) {
+		t.Errorf("the configuration changed: %v\n%s", err, after)
+	}
+	for _, name := range []string{"escaped", "hooks/post-checkout"} {
+		for _, dir := range []string{w.root, w.checkout, filepath.Join(w.checkout, ".git")} {
+			if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
+				t.Errorf("%s was written in %s", name, dir)
+			}
+		}
+	}
+	w.whole()
 }
 
 // G5: a cancelled operation ends at once and moves nothing; G3: a spent timeout
@@ -439,6 +479,21 @@ type engineFunc func() error
 func (e engineFunc) lsRemote(context.Context, *remote) ([]contract.GitRef, error) { return nil, e() }
 func (e engineFunc) fetch(context.Context, *remote, *checkout, string) ([]contract.GitUpdate, error) {
 	return nil, e()
+}
+
+// G5: an activity does not wait for work that does not heed its context, such as
+// the indexing of a pack.
+func TestInterruptedWorkIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := newActivities(t, Config{})
+	ended := make(chan struct{})
+	t.Cleanup(func() { close(ended) })
+	a.engine = engineFunc(func() error { <-ended; return nil })
+	_, f := fetch(t, a, contract.GitRequest{Dir: w.checkout, LimitMS: 1})
+	if f.Reason != "deadline" || f.RetrySame {
+		t.Errorf("failure %+v, want deadline", f)
+	}
 }
 
 // G3: faults of this side's disk.

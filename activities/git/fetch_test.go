@@ -177,7 +177,9 @@ func TestFetchIntoBareWorktreeAndShallow(t *testing.T) {
 	run(t, w.root, "clone", "-q", "--mirror", w.url(), bare)
 	run(t, w.checkout, "worktree", "add", "-q", "-b", "linked", linked)
 	run(t, w.root, "clone", "-q", "--depth", "1", w.url(), shallow)
-	// Bring back what only the history beyond the shallow edge holds.
+	// Bring back what only the history beyond the shallow edge holds. With a
+	// bitmap the remote knows exactly what a full history would have.
+	run(t, w.bare, "repack", "-adbq")
 	run(t, w.author, "checkout", "-q", "HEAD~3", "--", "file")
 	run(t, w.author, "commit", "-q", "-m", "revert")
 	next := run(t, w.author, "rev-parse", "HEAD")

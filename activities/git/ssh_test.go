@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/knownhosts"
@@ -139,6 +140,17 @@ func TestSSH(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { silent.Close() })
+	left := make(chan error, 1)
+	go func() {
+		conn, err := silent.Accept()
+		if err != nil {
+			left <- err
+			return
+		}
+		defer conn.Close()
+		_, err = io.Copy(io.Discard, conn)
+		left <- err
+	}()
 
 	file := func(name string, content []byte) string {
 		path := filepath.Join(w.root, name)
@@ -187,5 +199,15 @@ func TestSSH(t *testing.T) {
 		if f.Reason != tc.reason || f.RetrySame != tc.retry || !strings.Contains(f.Message, tc.hint) {
 			t.Errorf("%s: %+v, want %s and a word on %s", tc.name, f, tc.reason, tc.hint)
 		}
+	}
+	// The connection to the silent host ends with the operation. A minute is no
+	// wait: it is where a connection that never ends becomes a failure.
+	select {
+	case err := <-left:
+		if err != nil {
+			t.Errorf("the connection to the silent host: %v", err)
+		}
+	case <-time.After(time.Minute):
+		t.Error("the connection to the silent host is still open")
 	}
 }

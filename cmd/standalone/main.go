@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/signal"
 	"strings"
@@ -87,6 +88,7 @@ func options(f flags, started time.Time) (standalone.Options, error) {
 	}
 	if f.Demo {
 		o.Guide, o.Exit = demo.Run, f.Exit
+		o.Logger = func(l *slog.Logger) *slog.Logger { return demo.Logger(os.Stderr, l.Handler()) }
 	}
 	return o, nil
 }

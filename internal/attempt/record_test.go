@@ -156,12 +156,28 @@ func TestErrorBodyIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	// Pieces of 1000 bytes do not end at the limit.
-	if _, err := io.CopyBuffer(struct{ io.Writer }{io.Discard}, resp.Body, make([]byte, 1000)); err != nil {
+	// One byte first, so that no piece ends at the limit.
+	if _, err := io.ReadFull(resp.Body, make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
 		t.Fatal(err)
 	}
 	if body := record.ErrorBody(); string(body) != whole[:policies.MaxBody] || record.BodyBytes() != int64(len(whole)) {
 		t.Errorf("kept %d bytes of %d read", len(body), record.BodyBytes())
+	}
+}
+
+// A piece that crosses the limit is cut at it.
+func TestErrorBodyIsCutInsideAPiece(t *testing.T) {
+	t.Parallel()
+	record := New()
+	record.last.status = 500
+	for range 2 {
+		record.read(record.last, make([]byte, policies.MaxBody-1), BodyOpen, nil, time.Now())
+	}
+	if got := len(record.ErrorBody()); got != policies.MaxBody {
+		t.Errorf("kept %d bytes", got)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -246,7 +247,7 @@ func openStore(t *testing.T, dir string) *sql.DB {
 }
 
 // layoutDigest is the digest of the schema that temporalserver.Layout numbers.
-const layoutDigest = "fce607bcfeb83bc0"
+const layoutDigest = "0f59edf467f7a543"
 
 // Search attributes get the same columns in every store; a later start adds what
 // is missing; the eleventh keyword does not fit. Stopping says nothing.
@@ -279,6 +280,57 @@ func TestNewStore(t *testing.T) {
 	if diff := cmp.Diff([]string(nil), records.messages()); diff != "" {
 		t.Errorf("logged by starting and stopping twice (-want +got):\n%s", diff)
 	}
+}
+
+// The lists that operators ask for are served by an index of the store, and so is
+// the state of Holdfast's own work (I4).
+func TestListsUseIndexes(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	server, _ := startServer(t, dir, "127.0.0.1:0")
+	server.kill()
+	state := fmt.Sprintf("Keyword%02d", 1+slices.Index(contract.SearchAttributes(), contract.AttributeState))
+	db := openStore(t, dir)
+	for condition, index := range map[string]string{
+		"":                    "by_temporal_namespace_division",
+		"status = ? AND":      "by_status",
+		"workflow_id = ? AND": "by_workflow_id",
+		state + " = ? AND":    "by_keyword_07",
+		"run_id = ? AND":      "sqlite_autoindex_executions_visibility_1",
+	} {
+		plan := queryPlan(t, db, `SELECT workflow_id FROM executions_visibility
+			WHERE namespace_id = ? AND `+condition+` TemporalNamespaceDivision IS NULL
+			ORDER BY COALESCE(close_time, '9999-12-31 23:59:59+00:00') DESC, start_time DESC, run_id LIMIT 100`)
+		if !strings.Contains(plan, index+" ") {
+			t.Errorf("a list with %q uses %s, want index %s", condition, plan, index)
+		}
+		if strings.Contains(plan, "TEMP B-TREE FOR ORDER BY") && index != "sqlite_autoindex_executions_visibility_1" {
+			t.Errorf("a list with %q is sorted after it is read: %s", condition, plan)
+		}
+	}
+}
+
+func queryPlan(t *testing.T, db *sql.DB, query string) string {
+	t.Helper()
+	args := make([]any, strings.Count(query, "?"))
+	for i := range args {
+		args[i] = "x"
+	}
+	rows, err := db.Query("EXPLAIN QUERY PLAN "+query, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	var steps []string
+	for rows.Next() {
+		var id, parent, unused int
+		var step string
+		if err := rows.Scan(&id, &parent, &unused, &step); err != nil {
+			t.Fatal(err)
+		}
+		steps = append(steps, step)
+	}
+	return strings.Join(steps, "; ")
 }
 
 // aliasesOf starts a server, asks it for its search attributes and stops it.

@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"go.temporal.io/sdk/client"
@@ -45,6 +47,8 @@ type Options struct {
 	Exit  bool
 
 	Env config.Env
+	// Logger, where set, makes the process's log of its usual one.
+	Logger func(*slog.Logger) *slog.Logger
 	// Out gets the block with the addresses, Err the logs.
 	Out io.Writer
 	Err io.Writer
@@ -61,7 +65,12 @@ type Ready struct {
 	Namespace string
 	World     *World // nil without simulators
 	Data      string
+	// Checkouts is where managed checkouts may be; set with simulators.
+	Checkouts string
 	Out       io.Writer
+	// OnStop registers what is to be done when the process ends, after the
+	// worker has drained.
+	OnStop func(func())
 }
 
 // Run serves until ctx is done, then drains and stops. Errors for which
@@ -75,13 +84,19 @@ func Run(ctx context.Context, o Options) error {
 	if err := p.announce(); err != nil {
 		return fmt.Errorf("write the addresses: %w", err)
 	}
+	var err error
 	if o.Guide != nil {
-		if err := o.Guide(ctx, p.ready()); err != nil || o.Exit {
+		err = o.Guide(ctx, p.ready())
+		if o.Exit || ctx.Err() != nil {
 			return err
 		}
+		if err != nil {
+			fmt.Fprintf(o.Err, "%v\n", err)
+		}
+		fmt.Fprintln(o.Out, "\nstill up; Ctrl-C stops")
 	}
 	<-ctx.Done()
-	return nil
+	return err
 }
 
 type running struct {
@@ -91,6 +106,9 @@ type running struct {
 	server *temporalserver.Server
 	client client.Client
 	worker *workers.Workers
+
+	checkouts string // where managed checkouts may be when the outside is simulated
+	onStop    []func()
 }
 
 func (p *running) start(ctx context.Context) (err error) {
@@ -99,6 +117,9 @@ func (p *running) start(ctx context.Context) (err error) {
 		return err
 	}
 	log := process.NewLogger(o.Err, p.config.Telemetry.LogFormat)
+	if o.Logger != nil {
+		log = o.Logger(log)
+	}
 	p.server, err = temporalserver.Start(ctx, temporalserver.Options{
 		DataDir: o.Data, Ephemeral: o.Ephemeral, Listen: o.Listen, UIListen: o.UIListen, NoUI: o.NoUI,
 		Logger: log, SearchAttributes: contract.SearchAttributes(), Version: o.Version,
@@ -128,18 +149,26 @@ func (p *running) configure() (*config.Config, error) {
 		return nil, err
 	}
 	p.world = world
-	return config.Parse("simulators", world.config(p.checkouts()), o.Env, config.Standard()...)
+	if err := p.placeCheckouts(); err != nil {
+		return nil, err
+	}
+	return config.Parse("simulators", world.config(p.checkouts), o.Env, config.Standard()...)
 }
 
 var errTwoConfigs = errors.New("--simulate brings its own configuration; leave out --config")
 
-// checkouts is where managed checkouts may be when the outside is simulated.
-func (p *running) checkouts() string {
-	dir, err := filepath.Abs(p.o.Data)
-	if err != nil {
-		dir = p.o.Data
+// placeCheckouts chooses where managed checkouts may be: below the data, or in a
+// directory that goes with the process if nothing is to be kept.
+func (p *running) placeCheckouts() (err error) {
+	if !p.o.Ephemeral {
+		p.checkouts, err = filepath.Abs(filepath.Join(p.o.Data, "checkouts"))
+		return err
 	}
-	return filepath.Join(dir, "checkouts")
+	if p.checkouts, err = os.MkdirTemp("", "holdfast-checkouts-"); err != nil {
+		return fmt.Errorf("make a directory for checkouts: %w", err)
+	}
+	p.onStop = append(p.onStop, func() { _ = os.RemoveAll(p.checkouts) })
+	return nil
 }
 
 func (p *running) dial(ctx context.Context, log *slog.Logger) (err error) {
@@ -157,6 +186,9 @@ func (p *running) stop() {
 	if p.worker != nil {
 		p.worker.Stop()
 	}
+	for _, f := range slices.Backward(p.onStop) {
+		f()
+	}
 	if p.client != nil {
 		p.client.Close()
 	}
@@ -171,7 +203,8 @@ func (p *running) stop() {
 func (p *running) ready() *Ready {
 	return &Ready{
 		Client: p.client, Address: p.server.Address(), UIURL: p.server.UIURL(), Namespace: p.server.Namespace(),
-		World: p.world, Data: p.o.Data, Out: p.o.Out,
+		World: p.world, Data: p.o.Data, Checkouts: p.checkouts, Out: p.o.Out,
+		OnStop: func(f func()) { p.onStop = append(p.onStop, f) },
 	}
 }
 

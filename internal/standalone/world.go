@@ -2,6 +2,8 @@ package standalone
 
 import (
 	"fmt"
+	"net"
+	"strconv"
 
 	"github.com/holdfast-dev/holdfast/simulator/all"
 	"github.com/holdfast-dev/holdfast/simulator/openai"
@@ -21,17 +23,46 @@ const (
 	SimFallback = "backup/gpt-5.1-mini"
 )
 
+// SimPorts is the first of the five ports that the simulators take where they
+// are free: Discord, Telegram, OpenAI, Git, and the second model server.
+const SimPorts = 9001
+
+// SimRepository is the repository that the simulated Git host has.
+const SimRepository = "hello.git"
+
 func startWorld() (*World, error) {
-	w, err := all.Start(all.Options{})
+	w, err := all.Start(simOptions())
 	if err != nil {
 		return nil, fmt.Errorf("start the simulators: %w", err)
 	}
-	backup, err := openai.Start(openai.Options{})
+	backup, err := openai.Start(openai.Options{Addr: simAddr(4)})
 	if err != nil {
 		_ = w.Close()
 		return nil, fmt.Errorf("start the second model simulator: %w", err)
 	}
-	return &World{World: w, Backup: backup}, nil
+	world := &World{World: w, Backup: backup}
+	if err := w.Git.Create(SimRepository, 3); err != nil {
+		world.close()
+		return nil, fmt.Errorf("make the simulated repository: %w", err)
+	}
+	return world, nil
+}
+
+func simOptions() all.Options {
+	var o all.Options
+	o.Discord.Addr, o.Telegram.Addr, o.OpenAI.Addr, o.Git.Addr = simAddr(0), simAddr(1), simAddr(2), simAddr(3)
+	return o
+}
+
+// simAddr is the simulator's own port, or any free one where that is taken.
+func simAddr(i int) string {
+	addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(SimPorts+i))
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return "127.0.0.1:0"
+	}
+	_ = l.Close()
+	return addr
 }
 
 func (w *World) close() {

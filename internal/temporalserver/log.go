@@ -99,3 +99,13 @@ func (f *fatal) Error() string {
 	}
 	return b.String()
 }
+
+// address is the address that the server could not listen on, if that was it.
+func (f *fatal) address() string {
+	for _, t := range f.tags {
+		if address, ok := t.Value().(string); ok && t.Key() == tag.Address("").Key() {
+			return address
+		}
+	}
+	return ""
+}

@@ -175,19 +175,18 @@ func (s *Server) start(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	if !o.NoUI {
-		if s.ui, err = startUI(ctx, ui, dialable(frontend.addr), o); err != nil {
-			return err
-		}
-		s.uiURL = "http://" + dialable(ui.addr).String()
-	}
-
 	worker.SetBinaryChecksum(o.Version)
 	if s.server, err = s.assemble(store, &frontend); err != nil {
 		return err
 	}
 	if err := s.server.Start(); err != nil {
 		return fmt.Errorf("start the temporal server: %w", err)
+	}
+	if !o.NoUI {
+		if s.ui, err = startUI(ctx, ui, dialable(frontend.addr), o); err != nil {
+			return err
+		}
+		s.uiURL = "http://" + dialable(ui.addr).String()
 	}
 	s.log.setLevel(slog.LevelWarn)
 	return nil
@@ -221,26 +220,31 @@ func (s *Server) openStore(ctx context.Context, o Options) (*config.SQL, error) 
 const assembleAttempts = 5
 
 // assemble builds the server, which binds its four ports on the way. The ports
-// are free until the moment before; if another process takes one in between, the
-// next attempt has others. The frontend's stays as given.
+// are free until the moment before; if another process takes an inner one in
+// between, the next attempt has others. The frontend's stays as given.
 func (s *Server) assemble(store *config.SQL, frontend *reservation) (temporal.Server, error) {
-	var err error
+	var failed *fatal
 	for range assembleAttempts {
-		var server temporal.Server
-		if server, err = s.assembleOnce(store, frontend); err == nil {
+		server, err := s.assembleOnce(store, frontend)
+		if err == nil {
 			return server, nil
 		}
-		if !errors.As(err, new(*fatal)) {
+		if !errors.As(err, &failed) {
 			return nil, err
 		}
-		// The failed attempt may hold ports, the frontend's among them, in
-		// listeners that only the collector can close.
+		if failed.address() == frontend.addr.String() {
+			return nil, &PortInUseError{Address: frontend.addr.String(), Flag: flagListen}
+		}
+		// The failed attempt may hold the frontend's port in a listener that only
+		// the collector can close; if it does not, the first failure is what counts.
 		runtime.GC()
-		if *frontend, err = reserve(frontend.addr.String(), flagListen); err != nil {
-			return nil, err
+		again, err := reserve(frontend.addr.String(), flagListen)
+		if err != nil {
+			return nil, failed
 		}
+		*frontend = again
 	}
-	return nil, err
+	return nil, failed
 }
 
 func (s *Server) assembleOnce(store *config.SQL, frontend *reservation) (server temporal.Server, err error) {
