@@ -15,6 +15,7 @@ import (
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protopath"
 	"google.golang.org/protobuf/reflect/protorange"
@@ -75,9 +76,10 @@ func anonymize(m protoreflect.Message) {
 // examine looks at all that the server knows of the stage's work: no credential
 // is in it (I4), and the workflows as they are give the same commands again.
 func (s *stage) examine() {
-	if s.t.Failed() {
+	if s.t.Failed() || s.examined {
 		return
 	}
+	s.examined = true
 	replayer := worker.NewWorkflowReplayer()
 	workers.RegisterWorkflows(replayer)
 	s.mu.Lock()
@@ -100,7 +102,9 @@ func (s *stage) examine() {
 			}
 		}
 		s.attributed(id, d.GetWorkflowExecutionInfo(), d.GetExecutionConfig().GetUserMetadata().GetSummary())
-		if err := replayer.ReplayWorkflowHistory(nil, h); err != nil {
+		execution := workflow.Execution{ID: id, RunID: d.GetWorkflowExecutionInfo().GetExecution().GetRunId()}
+		err = replayer.ReplayWorkflowHistoryWithOptions(nil, h, worker.ReplayWorkflowHistoryOptions{OriginalExecution: execution})
+		if err != nil {
 			s.t.Errorf("%s: replay: %v", id, err)
 		}
 	}

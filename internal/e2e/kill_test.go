@@ -136,6 +136,7 @@ func TestServerKilledUnderWaits(t *testing.T) {
 			t.Errorf("requests before their floor: %+v", early)
 		}
 	}
+	s.examine() // while the second server is there
 }
 
 // Two worker processes share the work: of sends that are started until both have

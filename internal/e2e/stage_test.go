@@ -106,6 +106,8 @@ type stage struct {
 
 	mu  sync.Mutex
 	ids []string
+
+	examined bool
 }
 
 // repository is the simulated repository.

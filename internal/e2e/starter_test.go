@@ -70,6 +70,7 @@ func TestExitStatuses(t *testing.T) {
 	for _, key := range []string{"status-0", "status-timeout", "status-1", "status-account", "status-ttl"} {
 		s.track("send/" + key)
 	}
+	s.keep("send-rejected", "send/status-1")
 }
 
 // I1: exit status 4 when no Temporal answers, with what to do about it.
