@@ -7,10 +7,11 @@ import (
 	"time"
 )
 
-// floorOf reads the wait that an answer asks for: the greatest of Retry-After-Ms,
-// Retry-After (seconds, fractions allowed, or an HTTP date) and, where the whole
-// body left, Discord's retry_after and Telegram's parameters.retry_after. global
-// is Discord's word for a limit on the whole account.
+// floorOf reads the wait that an answer asks for: where the whole body left and
+// has one, Discord's retry_after or Telegram's parameters.retry_after, of which
+// Retry-After is the rounded form; else the greater of Retry-After-Ms and
+// Retry-After (seconds, fractions allowed, or an HTTP date). global is Discord's
+// word for a limit on the whole account.
 func floorOf(header http.Header, body []byte, now time.Time) (wait time.Duration, global bool) {
 	if ms, err := strconv.ParseFloat(header.Get("Retry-After-Ms"), 64); err == nil {
 		wait = max(wait, seconds(ms/1000))
@@ -30,7 +31,9 @@ func floorOf(header http.Header, body []byte, now time.Time) (wait time.Duration
 		} `json:"parameters"`
 	}
 	if json.Unmarshal(body, &said) == nil {
-		wait = max(wait, seconds(said.RetryAfter), seconds(said.Parameters.RetryAfter))
+		if exact := max(seconds(said.RetryAfter), seconds(said.Parameters.RetryAfter)); exact > 0 {
+			wait = exact
+		}
 		global = global || said.Global
 	}
 	return wait, global

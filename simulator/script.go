@@ -190,8 +190,9 @@ func (s Step) matches(method string, id Identity) bool {
 	if s.Match == "" {
 		return true
 	}
-	if strings.Contains(s.Match, "/") {
-		return glob(s.Match, method+" "+id.Path)
+	// Names of operations may hold a slash, as those of Git do.
+	if strings.Contains(s.Match, "/") && glob(s.Match, method+" "+id.Path) {
+		return true
 	}
 	return glob(s.Match, id.Op)
 }

@@ -145,15 +145,7 @@ func options(o Options) worker.Options {
 // register puts the workflows on every queue and the activities of its outside
 // on each.
 func (w *Workers) register(one worker.Registry, name string, o Options) error {
-	for name, fn := range map[string]any{
-		contract.WorkflowSend:        workflows.Send,
-		contract.WorkflowReview:      workflows.Review,
-		contract.WorkflowRun:         workflows.Run,
-		contract.WorkflowGitLsRemote: workflows.GitLsRemote,
-		contract.WorkflowGitFetch:    workflows.GitFetch,
-	} {
-		one.RegisterWorkflowWithOptions(fn, workflow.RegisterOptions{Name: name})
-	}
+	RegisterWorkflows(one)
 	switch name {
 	case "discord":
 		return w.discord(one, o)
@@ -165,6 +157,26 @@ func (w *Workers) register(one worker.Registry, name string, o Options) error {
 		return w.git(one, o)
 	}
 	return nil
+}
+
+// Workflows are the functions of every workflow by the names under which
+// they are registered.
+func Workflows() map[string]any {
+	return map[string]any{
+		contract.WorkflowSend:        workflows.Send,
+		contract.WorkflowReview:      workflows.Review,
+		contract.WorkflowRun:         workflows.Run,
+		contract.WorkflowGitLsRemote: workflows.GitLsRemote,
+		contract.WorkflowGitFetch:    workflows.GitFetch,
+	}
+}
+
+// RegisterWorkflows registers every workflow, with a worker or with a replayer
+// of recorded histories.
+func RegisterWorkflows(registry worker.WorkflowRegistry) {
+	for name, fn := range Workflows() {
+		registry.RegisterWorkflowWithOptions(fn, workflow.RegisterOptions{Name: name})
+	}
 }
 
 func add(one worker.Registry, activities map[string]any) {

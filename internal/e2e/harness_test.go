@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -46,11 +47,27 @@ func TestMain(m *testing.M) {
 	if name := os.Getenv(roleVariable); name != "" {
 		os.Exit(playRole(name))
 	}
+	flag.Parse()
+	if err := manyAtOnce(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(2)
+	}
 	status := m.Run()
 	if sharedServer.server != nil {
 		sharedServer.server.Stop()
 	}
 	os.Exit(status)
+}
+
+// manyAtOnce lets more tests run at once than there are processors, for most of
+// the time of most tests is waiting; -parallel is stronger.
+func manyAtOnce() error {
+	chosen := false
+	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "test.parallel" })
+	if chosen {
+		return nil
+	}
+	return flag.Set("test.parallel", "4")
 }
 
 func playRole(name string) int {
@@ -72,8 +89,8 @@ func playRole(name string) int {
 	return 1
 }
 
-// process is a role that runs in a process of its own.
-type process struct {
+// roleProcess is a role that runs in a process of its own.
+type roleProcess struct {
 	t      *testing.T
 	role   string
 	cmd    *exec.Cmd
@@ -84,13 +101,13 @@ type process struct {
 
 // startRole runs a role with these variables ("NAME=value") added to the
 // environment. The process is killed at the end of the test.
-func startRole(t *testing.T, role string, env ...string) *process {
+func startRole(t *testing.T, role string, env ...string) *roleProcess {
 	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &process{t: t, role: role, cmd: exec.Command(exe)}
+	p := &roleProcess{t: t, role: role, cmd: exec.Command(exe)}
 	p.cmd.Env = append(append(os.Environ(), roleVariable+"="+role), env...)
 	p.cmd.Stderr = &p.stderr
 	p.cmd.SysProcAttr = processAttributes()
@@ -111,11 +128,11 @@ func startRole(t *testing.T, role string, env ...string) *process {
 }
 
 // pid is the process's id.
-func (p *process) pid() int { return p.cmd.Process.Pid }
+func (p *roleProcess) pid() int { return p.cmd.Process.Pid }
 
 // line reads standard output until a line begins with prefix and returns what
 // follows it. It fails the test if the process ends first.
-func (p *process) line(prefix string) string {
+func (p *roleProcess) line(prefix string) string {
 	p.t.Helper()
 	for p.lines.Scan() {
 		if rest, ok := strings.CutPrefix(p.lines.Text(), prefix); ok {
@@ -128,7 +145,7 @@ func (p *process) line(prefix string) string {
 }
 
 // kill ends the process with SIGKILL and waits until it is gone.
-func (p *process) kill() {
+func (p *roleProcess) kill() {
 	p.t.Helper()
 	if err := p.cmd.Process.Kill(); err != nil {
 		p.t.Fatal(err)
@@ -137,7 +154,7 @@ func (p *process) kill() {
 }
 
 // terminate asks the process to end and returns its exit status.
-func (p *process) terminate() int {
+func (p *roleProcess) terminate() int {
 	p.t.Helper()
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		p.t.Fatal(err)
@@ -146,7 +163,7 @@ func (p *process) terminate() int {
 }
 
 // wait waits for the end of the process and returns its exit status.
-func (p *process) wait() int {
+func (p *roleProcess) wait() int {
 	for p.lines.Scan() {
 	}
 	p.reap()

@@ -52,7 +52,7 @@ func serverRole(ctx context.Context) error {
 	return nil
 }
 
-func startServer(t *testing.T, dir, listen string) (*process, string) {
+func startServer(t *testing.T, dir, listen string) (*roleProcess, string) {
 	t.Helper()
 	p := startRole(t, "server", "E2E_DATA="+dir, "E2E_LISTEN="+listen)
 	return p, p.line("serving ")

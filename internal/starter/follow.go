@@ -43,7 +43,7 @@ func follow[T any](ctx context.Context, s *session, h *holdfast.Handle[T]) (foll
 		time.AfterFunc(cancelPatience, give)
 	})
 	defer stop()
-	if s.Terminal && !s.globals.JSON {
+	if s.Terminal && !s.globals.JSON && !s.viewed {
 		line := liveLine(wait, s, h)
 		defer line()
 	}
@@ -52,22 +52,24 @@ func follow[T any](ctx context.Context, s *session, h *holdfast.Handle[T]) (foll
 	case err == nil:
 		return followed[T]{result: result}, nil
 	case ctx.Err() != nil && wait.Err() != nil:
-		return followed[T]{}, &endError{contract.ExitCancelled}
-	case wait.Err() != nil:
+		return followed[T]{}, &workError{h.ID(), h.RunID(), contract.OutcomeCancelled, "cancelled", fmt.Sprintf(
+			"%s was asked to stop and has not ended yet; follow it with: starter watch %s", h.ID(), h.ID())}
+	case wait.Err() != nil, s.globals.WaitTimeout > 0 && errors.As(err, new(*serviceerror.DeadlineExceeded)):
+		// Temporal may see the end of the wait a moment before we do.
 		return followed[T]{started: true}, nil
 	}
-	return followed[T]{}, ended(h.ID(), err)
+	return followed[T]{}, ended(h.ID(), h.RunID(), err)
 }
 
 // ended explains work that closed without an answer of its own.
-func ended(id string, err error) error {
+func ended(id, runID string, err error) error {
 	var canceled *temporal.CanceledError
 	var terminated *temporal.TerminatedError
 	switch {
 	case errors.As(err, &canceled):
-		return &endError{contract.ExitCancelled}
+		return &workError{id, runID, contract.OutcomeCancelled, "cancelled", id + " was cancelled before it could answer"}
 	case errors.As(err, &terminated):
-		return fmt.Errorf("%s was terminated by an operator", id)
+		return &workError{id, runID, contract.OutcomeFailed, "unclassified", id + " was terminated by an operator"}
 	case errors.As(err, new(*serviceerror.Unavailable)):
 		return &connect.UnreachableError{Address: "the given address", Err: err}
 	}

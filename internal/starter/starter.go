@@ -78,7 +78,7 @@ func Main(ctx context.Context, p Program) int {
 	if exited {
 		return contract.ExitOK
 	}
-	s := &session{Program: p, globals: &g.Globals}
+	s := &session{Program: p, globals: &g.Globals, interrupted: func() bool { return ctx.Err() != nil }}
 	if err != nil {
 		s.globals.JSON = s.globals.JSON || wantsJSON(p.Args)
 		return s.fail(&usageError{err})
@@ -108,8 +108,10 @@ func (s *session) profile(name string) (profiles.Profile, error) {
 // session is what a verb works with.
 type session struct {
 	Program
-	globals *Globals
-	said    bool // the one JSON object is out
+	globals     *Globals
+	said        bool        // the one JSON object is out
+	viewed      bool        // live text has the terminal, so no other live line may
+	interrupted func() bool // by the user
 }
 
 // usageError is the user's to mend: exit status 2.
@@ -119,6 +121,16 @@ func (e *usageError) Error() string { return e.err.Error() }
 func (e *usageError) Unwrap() error { return e.err }
 
 func usagef(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }
+
+// workError is the end of work that gave no outcome of its own.
+type workError struct {
+	id, runID string
+	outcome   contract.Outcome
+	reason    string
+	message   string
+}
+
+func (e *workError) Error() string { return e.message }
 
 // endError carries the exit status of work that ended.
 type endError struct{ status int }
@@ -131,6 +143,7 @@ func (s *session) fail(err error) int {
 	var exit *explain.ExitError
 	var unreachable *connect.UnreachableError
 	var usage *usageError
+	var work *workError
 	switch {
 	case err == nil:
 		return contract.ExitOK
@@ -141,6 +154,12 @@ func (s *session) fail(err error) int {
 			s.report("usage_error", "format", exit.Err)
 		}
 		return exit.Status
+	case errors.As(err, &work):
+		s.say(&work.id, &work.runID, string(work.outcome), work.reason, err)
+		return work.outcome.ExitStatus()
+	case s.interrupted() && !errors.As(err, &usage):
+		s.report(string(contract.OutcomeCancelled), "cancelled", errors.New("interrupted before any work was started"))
+		return contract.ExitCancelled
 	case errors.As(err, &unreachable):
 		s.report("unreachable", "unreachable", err)
 		return contract.ExitUnreachable
@@ -153,10 +172,12 @@ func (s *session) fail(err error) int {
 }
 
 // report says an error that is not the outcome of any work.
-func (s *session) report(outcome, reason string, err error) {
+func (s *session) report(outcome, reason string, err error) { s.say(nil, nil, outcome, reason, err) }
+
+func (s *session) say(id, runID *string, outcome, reason string, err error) {
 	fmt.Fprintln(s.Err, "starter:", err)
 	if s.globals.JSON && !s.said {
-		s.object(nil, nil, struct {
+		s.object(id, runID, struct {
 			Outcome string          `json:"outcome"`
 			Error   *contract.Error `json:"error"`
 		}{outcome, &contract.Error{Reason: reason, Message: err.Error()}})
@@ -196,6 +217,10 @@ type VersionCmd struct{}
 
 // Run prints the version.
 func (VersionCmd) Run(s *session) error {
+	if s.globals.JSON {
+		s.object(nil, nil, map[string]any{"outcome": contract.OutcomeCompleted, "version": s.Version})
+		return nil
+	}
 	_, err := fmt.Fprintln(s.Out, "holdfast", s.Version)
 	return err
 }

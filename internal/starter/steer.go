@@ -105,7 +105,7 @@ func (w *watch) look(ctx context.Context) (done bool, err error) {
 func (w *watch) end(ctx context.Context, runID string) error {
 	var result json.RawMessage
 	if err := w.temporal.GetWorkflow(ctx, w.id, runID).Get(ctx, &result); err != nil {
-		return ended(w.id, err)
+		return ended(w.id, runID, err)
 	}
 	var outcome struct {
 		Outcome contract.Outcome `json:"outcome"`
