@@ -34,10 +34,14 @@ func newNamespace(t *testing.T) *namespace {
 	run.On("GetID").Return("the id")
 	run.On("GetRunID").Return("first")
 	n.temporal.On("ExecuteWorkflow", mock.Anything, mock.Anything, mock.Anything, mock.Anything).
-		Run(func(args mock.Arguments) { n.starts = append(n.starts, args.Get(1).(temporalclient.StartWorkflowOptions)) }).
+		Run(func(args mock.Arguments) {
+			n.starts = append(n.starts, args.Get(1).(temporalclient.StartWorkflowOptions))
+		}).
 		Return(run, nil).Once()
 	n.temporal.On("ExecuteWorkflow", mock.Anything, mock.Anything, mock.Anything, mock.Anything).
-		Run(func(args mock.Arguments) { n.starts = append(n.starts, args.Get(1).(temporalclient.StartWorkflowOptions)) }).
+		Run(func(args mock.Arguments) {
+			n.starts = append(n.starts, args.Get(1).(temporalclient.StartWorkflowOptions))
+		}).
 		Return(nil, serviceerror.NewWorkflowExecutionAlreadyStarted("taken", "", "first"))
 	describe := n.temporal.On("DescribeWorkflowExecution", mock.Anything, mock.Anything, "first")
 	describe.Run(func(mock.Arguments) {

@@ -186,11 +186,7 @@ func (d *delivery) review(ctx workflow.Context, f contract.Failure) *contract.Se
 		})
 	}
 	if d.part.N < len(s.parts) || d.plain {
-		rest := []string{d.original}
-		for _, p := range s.parts[d.part.N:] {
-			rest = append(rest, p.Text)
-		}
-		r.Rest = strings.Join(rest, "\n")
+		r.Rest = d.rest()
 	}
 	end := &contract.SendResult{Outcome: contract.OutcomeNeedsReview, Review: &r, Error: s.failed(f)}
 	cctx, _ := workflow.NewDisconnectedContext(ctx)
@@ -210,4 +206,28 @@ func (d *delivery) review(ctx workflow.Context, f contract.Failure) *contract.Se
 		r.Key = ""
 	}
 	return end
+}
+
+// rest is the text from this part on. It is taken from the send's own text where
+// the parts are found in it, for a cut drops the blanks around it; a part that
+// was changed, as by a code fence that had to be closed, is not found.
+func (d *delivery) rest() string {
+	s := d.send
+	text := s.in.Text
+	for _, p := range s.parts[:d.part.N-1] {
+		_, after, ok := strings.Cut(text, p.Text)
+		if !ok {
+			text = ""
+			break
+		}
+		text = after
+	}
+	if at := strings.Index(text, d.original); at >= 0 && strings.TrimSpace(text[:at]) == "" {
+		return text[at:]
+	}
+	rest := []string{d.original}
+	for _, p := range s.parts[d.part.N:] {
+		rest = append(rest, p.Text)
+	}
+	return strings.Join(rest, "\n")
 }

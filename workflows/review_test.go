@@ -82,6 +82,9 @@ func TestReviewSettle(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("result (-want +got):\n%s", diff)
 	}
+	if decided := (&review{result: got}); decided.undecided() == nil {
+		t.Error("a decision that comes after another is taken")
+	}
 	if len(r.answers) < 2 || !strings.Contains(r.answers[0], "--receipt") || r.answers[1] != "settled" {
 		t.Errorf("answers %q", r.answers)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
 
 	"github.com/holdfast-dev/holdfast/contract"
 	"github.com/holdfast-dev/holdfast/failure"
@@ -276,6 +277,25 @@ func TestSendCancelled(t *testing.T) {
 	outcome(t, got, contract.OutcomeCancelled, "cancelled")
 	if got.Error.Attempts != 0 {
 		t.Errorf("%d attempts, want none", got.Error.Attempts)
+	}
+}
+
+// C1, C4: an activity that the server cancelled between its attempts sent
+// nothing where only what is proved is repeated; elsewhere the channel is asked.
+func TestSendCancelledBetweenAttempts(t *testing.T) {
+	t.Parallel()
+	stopped := func(contract.MessageInput) (contract.MessageResult, error) {
+		return contract.MessageResult{}, temporal.NewCanceledError()
+	}
+	s := newSendRun(t, stopped)
+	s.env.RegisterDelayedCallback(s.env.CancelWorkflow, 0)
+	outcome(t, s.run(contract.SendInput{Channel: "telegram"}), contract.OutcomeCancelled, "cancelled")
+	s = newSendRun(t, stopped)
+	s.env.RegisterDelayedCallback(s.env.CancelWorkflow, 0)
+	s.channel = shows([]contract.DiscordMessage{message(testStart, "901", "hi")})
+	outcome(t, s.run(contract.SendInput{Channel: "discord"}), contract.OutcomeCancelled, "cancelled")
+	if len(s.inputs) > 0 && len(s.lists) != 2 {
+		t.Errorf("%d looks after %d attempts", len(s.lists), len(s.inputs))
 	}
 }
 

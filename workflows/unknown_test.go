@@ -22,7 +22,7 @@ var unknown = sendFailure("timeout", "unknown")
 func TestSendUnknownOnTelegram(t *testing.T) {
 	t.Parallel()
 	s := newSendRun(t, ok("a"), unknown)
-	in := contract.SendInput{Channel: "telegram", Account: "main", To: "42", Text: words(2000)}
+	in := contract.SendInput{Channel: "telegram", Account: "main", To: "42", Text: words(2000) + "\n\nend"}
 	got := s.run(in)
 	outcome(t, got, contract.OutcomeNeedsReview, "timeout")
 	if got.Review == nil || len(s.inputs) != 2 || len(got.Receipts) != 1 || len(s.lists) != 0 {
@@ -33,7 +33,6 @@ func TestSendUnknownOnTelegram(t *testing.T) {
 		Delivered: []contract.DeliveredPart{{Part: 1, MessageID: "a", Text: s.inputs[0].Text}},
 		Rest:      strings.TrimPrefix(in.Text, s.inputs[0].Text+" "),
 	}
-	got.Review.Rest = strings.ReplaceAll(got.Review.Rest, "\n", " ")
 	if diff := cmp.Diff(want, *got.Review); diff != "" {
 		t.Errorf("review (-want +got):\n%s", diff)
 	}
@@ -51,6 +50,25 @@ func TestSendUnknownOnTelegram(t *testing.T) {
 	}
 	if diff := cmp.Diff(in, given.Send); diff != "" {
 		t.Errorf("the send as the review knows it (-want +got):\n%s", diff)
+	}
+}
+
+// C1: what a retry would send is the text as it was written, with the markup
+// that was given up; where a cut changed it, it is what was planned.
+func TestReviewRest(t *testing.T) {
+	t.Parallel()
+	s := newSendRun(t, sendFailure("parse_error", "not_sent"), unknown)
+	text := "*bold* " + words(2000)
+	got := s.run(contract.SendInput{Channel: "telegram", Format: contract.FormatMarkdown, Text: text})
+	outcome(t, got, contract.OutcomeNeedsReview, "timeout")
+	if got.Review.Rest != text || strings.Contains(got.Review.Text, "*") {
+		t.Errorf("part %.20q, rest %.20q, want the text as it was written", got.Review.Text, got.Review.Rest)
+	}
+	s = newSendRun(t, ok("a"), unknown)
+	got = s.run(contract.SendInput{Channel: "telegram", Format: contract.FormatMarkdown, Text: "```go\n" + strings.Repeat("x := 1\n", 1500) + "```"})
+	outcome(t, got, contract.OutcomeNeedsReview, "timeout")
+	if !strings.HasPrefix(got.Review.Rest, "```go\n") || !strings.HasPrefix(got.Review.Rest, got.Review.Text) || len(got.Review.Rest) <= len(got.Review.Text) {
+		t.Errorf("rest %.20q of %d bytes, part of %d", got.Review.Rest, len(got.Review.Rest), len(got.Review.Text))
 	}
 }
 
