@@ -27,6 +27,12 @@ const DrainTimeout = 30 * time.Second
 // cancellation, is held back (C6).
 const heartbeatThrottle = 2 * time.Second
 
+// deadlockAfter is how long a workflow may compute before it counts as stuck.
+// The SDK's one second is too short for cutting a text of a megabyte on a busy
+// machine: the send would fail its task again and again. It stays below the ten
+// seconds that the server gives a workflow task.
+const deadlockAfter = 5 * time.Second
+
 // Names of the queues a process can be asked to serve.
 var queues = map[string]string{
 	"workflows": contract.QueueWorkflows,
@@ -138,6 +144,7 @@ func options(o Options) worker.Options {
 		WorkerStopTimeout:                  DrainTimeout,
 		MaxHeartbeatThrottleInterval:       heartbeatThrottle,
 		DefaultHeartbeatThrottleInterval:   heartbeatThrottle,
+		DeadlockDetectionTimeout:           deadlockAfter,
 		Interceptors:                       append(slices.Clone(o.Interceptors), NewErrorGuard(o.Logger)),
 	}
 }

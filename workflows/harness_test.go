@@ -105,7 +105,7 @@ func newHarness(t *testing.T, id string) *harness {
 	h.env = suite.NewTestWorkflowEnvironment()
 	h.env.SetStartTime(h.start)
 	h.env.SetStartWorkflowOptions(clientOptions(id))
-	h.env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{&h.seen}})
+	h.env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute, Interceptors: []interceptor.WorkerInterceptor{&h.seen}})
 	return h
 }
 
