@@ -21,19 +21,23 @@ func init() { registerRole("standalone", standaloneRole) }
 // standaloneRole is cmd/standalone without its flags: E2E_LISTEN is its address.
 func standaloneRole(ctx context.Context) error {
 	err := standalone.Run(ctx, standalone.Options{
-		Attach: func(_ context.Context, s *temporalserver.Server) (func(), error) {
-			return func() {
-				conn, err := net.Dial("tcp", s.Address())
+		Guide: func(_ context.Context, r *standalone.Ready) error {
+			r.OnStop(func() {
+				conn, err := net.Dial("tcp", r.Address)
 				fmt.Println("drained while serving:", err == nil)
 				if err == nil {
 					conn.Close()
 				}
-			}, nil
+			})
+			fmt.Println("guided")
+			return nil
 		},
 		Ephemeral: true,
 		Listen:    os.Getenv("E2E_LISTEN"),
 		NoUI:      true,
+		Env:       func(string) (string, bool) { return "", false },
 		Out:       os.Stdout,
+		Err:       os.Stderr,
 		Started:   time.Now(),
 		Version:   "e2e",
 	})
@@ -49,6 +53,7 @@ func TestStandaloneDrains(t *testing.T) {
 	t.Parallel()
 	p := startRole(t, "standalone", "E2E_LISTEN=127.0.0.1:0")
 	p.line("ready in ")
+	p.line("guided")
 	if err := p.cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
