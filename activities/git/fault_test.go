@@ -481,6 +481,21 @@ func (e engineFunc) fetch(context.Context, *remote, *checkout, string) ([]contra
 	return nil, e()
 }
 
+// G5: an activity does not wait for work that does not heed its context, such as
+// the indexing of a pack.
+func TestInterruptedWorkIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := newActivities(t, Config{})
+	ended := make(chan struct{})
+	t.Cleanup(func() { close(ended) })
+	a.engine = engineFunc(func() error { <-ended; return nil })
+	_, f := fetch(t, a, contract.GitRequest{Dir: w.checkout, LimitMS: 1})
+	if f.Reason != "deadline" || f.RetrySame {
+		t.Errorf("failure %+v, want deadline", f)
+	}
+}
+
 // G3: faults of this side's disk.
 func TestLocalFaults(t *testing.T) {
 	t.Parallel()

@@ -175,19 +175,18 @@ func (s *Server) start(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	if !o.NoUI {
-		if s.ui, err = startUI(ctx, ui, dialable(frontend.addr), o); err != nil {
-			return err
-		}
-		s.uiURL = "http://" + dialable(ui.addr).String()
-	}
-
 	worker.SetBinaryChecksum(o.Version)
 	if s.server, err = s.assemble(store, &frontend); err != nil {
 		return err
 	}
 	if err := s.server.Start(); err != nil {
 		return fmt.Errorf("start the temporal server: %w", err)
+	}
+	if !o.NoUI {
+		if s.ui, err = startUI(ctx, ui, dialable(frontend.addr), o); err != nil {
+			return err
+		}
+		s.uiURL = "http://" + dialable(ui.addr).String()
 	}
 	s.log.setLevel(slog.LevelWarn)
 	return nil

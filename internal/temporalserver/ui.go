@@ -12,9 +12,10 @@ import (
 	"github.com/temporalio/ui-server/v2/server/server_options"
 )
 
-// startUI serves the web UI on the reserved address. The UI server binds the
-// address itself and ends the process if it cannot, so it takes over the
-// reservation before anything of ours opens connections.
+// startUI serves the web UI on the reserved address. The frontend must serve
+// already: the UI connects at once, and a connection that fails makes it answer
+// 503 for a while. The UI server binds the address itself and ends the process if
+// it cannot, so the reservation is held until then.
 func startUI(ctx context.Context, r reservation, frontend netip.AddrPort, o Options) (*uiserver.Server, error) {
 	ui := uiserver.NewServer(server_options.WithConfigProvider(&uiconfig.Config{
 		TemporalGRPCAddress: frontend.String(),
