@@ -131,9 +131,10 @@ func TestTimeline(t *testing.T) {
 func TestTimelineTellsStrays(t *testing.T) {
 	t.Parallel()
 	x, ledgers := recorded(t, "send", "discord")
-	ledgers[0].Requests = append(ledgers[0].Requests, simulator.Request{N: 99, At: x.ended.Add(time.Second)})
-	if _, strays := timeline(x, ledgers); len(strays) != 1 || strays[0].N != 99 {
-		t.Errorf("strays %v, want request 99", strays)
+	ledgers[0].Requests = append(ledgers[0].Requests,
+		simulator.Request{N: 98, At: x.started.Add(-time.Second)}, simulator.Request{N: 99, At: x.ended.Add(time.Second)})
+	if _, strays := timeline(x, ledgers); len(strays) != 2 || strays[0].N != 98 || strays[1].N != 99 {
+		t.Errorf("strays %v, want requests 98 and 99", strays)
 	}
 }
 
