@@ -6,62 +6,112 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	enumspb "go.temporal.io/api/enums/v1"
 
+	holdfast "github.com/holdfast-dev/holdfast/client"
 	"github.com/holdfast-dev/holdfast/contract"
 	"github.com/holdfast-dev/holdfast/internal/standalone"
 	"github.com/holdfast-dev/holdfast/internal/temporalserver"
+	"github.com/holdfast-dev/holdfast/simulator"
+	"github.com/holdfast-dev/holdfast/simulator/discord"
 )
 
 func init() { registerRole("standalone", standaloneRole) }
 
-// standaloneRole is cmd/standalone without its flags: E2E_LISTEN is its address.
+// standaloneRole is cmd/standalone without its flags: E2E_LISTEN is its address,
+// E2E_DATA its directory. With data it starts a send whose answer is held back
+// until the process drains.
 func standaloneRole(ctx context.Context) error {
-	err := standalone.Run(ctx, standalone.Options{
-		Guide: func(_ context.Context, r *standalone.Ready) error {
-			r.OnStop(func() {
-				conn, err := net.Dial("tcp", r.Address)
-				fmt.Println("drained while serving:", err == nil)
-				if err == nil {
-					conn.Close()
-				}
-			})
-			fmt.Println("guided")
-			return nil
-		},
-		Ephemeral: true,
-		Listen:    os.Getenv("E2E_LISTEN"),
-		NoUI:      true,
-		Env:       func(string) (string, bool) { return "", false },
-		Out:       os.Stdout,
-		Err:       os.Stderr,
-		Started:   time.Now(),
-		Version:   "e2e",
-	})
+	o := standalone.Options{
+		Data: os.Getenv("E2E_DATA"), Listen: os.Getenv("E2E_LISTEN"), NoUI: true, Simulate: true,
+		Env: os.LookupEnv, Out: os.Stdout, Err: os.Stderr, Started: time.Now(), Version: "e2e",
+	}
+	if o.Data != "" {
+		o.Guide = sendUnderWay
+	} else {
+		o.Ephemeral = true
+	}
+	err := standalone.Run(ctx, o)
 	if standalone.IsUsage(err) {
 		return &exitError{status: contract.ExitUsage, err: err}
 	}
 	return err
 }
 
-// I1: standalone says when it is ready; a signal drains it while the server
-// still serves, and it ends well.
+func sendUnderWay(ctx context.Context, r *standalone.Ready) error {
+	r.World.Discord.Script(simulator.HoldAfter("answer").On(discord.OpCreateMessage))
+	gate := r.World.Discord.Gate("answer")
+	_, err := holdfast.New(r.Client).Send(ctx, "drained", contract.SendInput{
+		Channel: "discord", Account: standalone.SimAccount, To: channelID, Text: "under way",
+	})
+	if err != nil {
+		return err
+	}
+	if _, err := gate.WaitHeld(ctx); err != nil {
+		return err
+	}
+	fmt.Fprintln(r.Out, "held")
+	context.AfterFunc(ctx, gate.Release)
+	return nil
+}
+
+// I1: Ctrl-C drains: what is under way is finished and recorded before the
+// server ends, and the next start continues from there.
 func TestStandaloneDrains(t *testing.T) {
 	t.Parallel()
-	p := startRole(t, "standalone", "E2E_LISTEN=127.0.0.1:0")
+	dir := t.TempDir()
+	p := startRole(t, "standalone", "E2E_LISTEN=127.0.0.1:0", "E2E_DATA="+dir)
 	p.line("ready in ")
-	p.line("guided")
+	p.line("held")
 	if err := p.cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
-	if got := p.line("drained while serving: "); got != "true" {
-		t.Errorf("drained while serving: %s, want true", got)
-	}
 	if status := p.wait(); status != contract.ExitOK {
 		t.Errorf("exit status %d, want %d; errors:\n%s", status, contract.ExitOK, p.stderr.String())
+	}
+	server, err := temporalserver.Start(t.Context(), temporalserver.Options{DataDir: dir, Listen: "127.0.0.1:0", NoUI: true, Version: "e2e"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Stop)
+	c := dial(t, server.Address())
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	recorded := false
+	it := c.GetWorkflowHistory(ctx, "send/drained", "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	for it.HasNext() {
+		e, err := it.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		recorded = recorded || e.GetEventType() == enumspb.EVENT_TYPE_ACTIVITY_TASK_COMPLETED
+	}
+	if !recorded {
+		t.Error("the receipt of what was under way is not recorded")
+	}
+}
+
+// I1: --simulate: the block names every simulator, and a send works at once.
+func TestStandaloneSimulates(t *testing.T) {
+	t.Parallel()
+	p := startRole(t, "standalone", "E2E_LISTEN=127.0.0.1:0")
+	address := strings.Fields(p.line("  temporal"))[0]
+	for _, name := range []string{"discord", "telegram", "openai", "backup", "git"} {
+		p.line("  simulated " + name)
+	}
+	p.line("ready in ")
+	a := starterAt(t.Context(), address, "send", "--channel", "telegram", "--account", standalone.SimAccount, "--to", chat, "--text", "hello", "--json")
+	if object := oneObject(t, a); a.status != contract.ExitOK || object["outcome"] != "delivered" {
+		t.Errorf("exit status %d, answer %v, want 0 and delivered; errors: %s", a.status, object, a.errors)
+	}
+	a = starterAt(t.Context(), address, "run", "--prompt", "hello", "--json")
+	if object := oneObject(t, a); a.status != contract.ExitOK || object["outcome"] != "completed" {
+		t.Errorf("exit status %d, answer %v, want 0 and completed; errors: %s", a.status, object, a.errors)
 	}
 }
 
