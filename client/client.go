@@ -16,6 +16,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"unicode/utf8"
 
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
@@ -126,7 +127,7 @@ func start[T any](ctx context.Context, c *Client, o order) (*Handle[T], error) {
 		EnableEagerStart:                         true,
 		Memo:                                     map[string]any{contract.MemoPayloadHash: hash},
 		TypedSearchAttributes:                    o.attributes,
-		StaticSummary:                            shorten(o.summary, 200),
+		StaticSummary:                            shorten(o.summary, maxSummary),
 	}, o.workflow, o.input)
 	var started *serviceerror.WorkflowExecutionAlreadyStarted
 	switch {
@@ -167,12 +168,18 @@ func payloadHash(input any) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
+// maxSummary is the server's limit for a summary, in bytes.
+const maxSummary = 400
+
 func shorten(s string, limit int) string {
-	runes := []rune(s)
-	if len(runes) <= limit {
+	if len(s) <= limit {
 		return s
 	}
-	return string(runes[:limit-1]) + "…"
+	end := limit - len("…")
+	for end > 0 && !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return s[:end] + "…"
 }
 
 func attributes(pairs ...string) temporal.SearchAttributes {

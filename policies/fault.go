@@ -8,6 +8,10 @@ import (
 // MaxBody is how much of an error body is looked at (P4): the first 64 KiB.
 const MaxBody = 64 << 10
 
+// MaxAnswer is how much of a channel's successful answer is read: 4 MiB. A
+// longer one counts as an answer that could not be read.
+const MaxAnswer = 4 << 20
+
 // Fault holds the facts of one failed request: what came back, what did not,
 // and how far it got. The zero value of a field means "not known".
 //

@@ -31,8 +31,14 @@ type delivery struct {
 // run returns nil when the send may go on with the next part.
 func (d *delivery) run(ctx workflow.Context) *contract.SendResult {
 	d.to, d.original = d.send.in.To, d.part.Text
+	if d.send.moved != "" {
+		d.to, d.migrated = d.send.moved, true
+	}
 	d.firstAt = workflow.Now(ctx)
 	for {
+		if ctx.Err() != nil {
+			return d.cancelled("cancelled before this part was sent")
+		}
 		result, err := d.attempt(ctx)
 		if err == nil {
 			d.send.attempts += max(result.Attempts-d.used, 1)
@@ -50,9 +56,24 @@ func (d *delivery) receipt(messageID string) {
 	d.send.receipts = append(d.send.receipts, contract.Receipt{Part: d.part.N, MessageID: messageID, Plain: d.plain})
 }
 
+// cancelled is the end of a send whose part is proved not sent.
+func (d *delivery) cancelled(message string) *contract.SendResult {
+	s := d.send
+	e := &contract.Error{
+		Reason: string(policies.ReasonCancelled), Rule: "C1/cancelled", Message: message, Attempts: s.attempts,
+	}
+	if s.dropped != nil {
+		e.Message += "; " + s.dropped.Message
+	}
+	return &contract.SendResult{Outcome: contract.OutcomeCancelled, Error: e}
+}
+
 // charge reads the failure of an activity and counts its requests.
 func (d *delivery) charge(err error) contract.Failure {
 	f := failure.From(err)
+	if !d.send.route.keyed && idle(err) {
+		f.Effect = string(policies.EffectNotSent)
+	}
 	n := f.Attempts
 	var ae *temporal.ActivityError
 	if errors.As(err, &ae) && f.Attempts == 0 {
@@ -66,6 +87,18 @@ func (d *delivery) charge(err error) contract.Failure {
 	d.used += n
 	d.send.attempts += n
 	return f
+}
+
+// idle reports that an activity ended while none of its attempts was at work: it
+// was cancelled, or not picked up in time, between them or before the first.
+// Where the server repeats only what is proved not sent, nothing was sent then.
+func idle(err error) bool {
+	var timeout *temporal.TimeoutError
+	if errors.As(err, &timeout) {
+		return timeout.TimeoutType() == enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START
+	}
+	var app *temporal.ApplicationError
+	return !errors.As(err, &app) && temporal.IsCanceledError(err)
 }
 
 // attempt runs the one activity of the part. The server repeats it within the
@@ -90,7 +123,7 @@ func (d *delivery) attempt(ctx workflow.Context) (contract.MessageResult, error)
 		HeartbeatTimeout:       heartbeatTimeout,
 		WaitForCancellation:    true,
 		RetryPolicy:            policy,
-		Summary:                fmt.Sprintf("%s part %d/%d", s.in.Channel, d.part.N, len(s.parts)),
+		Summary:                summary("%s part %d/%d", s.in.Channel, d.part.N, len(s.parts)),
 	})
 	in := contract.MessageInput{
 		Account: s.in.Account, To: d.to, Thread: s.in.Thread, ReplyTo: d.part.ReplyTo,
@@ -113,27 +146,33 @@ func (d *delivery) after(ctx workflow.Context, f contract.Failure) (end *contrac
 	switch {
 	case f.Reason == string(policies.ReasonParseError) && !d.plain:
 		d.plain = true
-		d.used-- // the same logical attempt goes on without markup
+		d.uncharge() // the same logical attempt goes on without markup
 		d.part.Text = policies.PlainText(d.part.Text, string(d.part.Format))
 		d.part.Format = contract.FormatPlain
 		return nil, false
 	case f.MigrateTo != "" && !d.migrated:
 		d.migrated = true
+		d.uncharge() // nor does it cost one to be sent to the right place
 		d.to = f.MigrateTo
+		s.moved = f.MigrateTo
 		return nil, false
-	case f.Effect == string(policies.EffectUnknown), f.Reason == string(policies.ReasonDeadline) && s.route.keyed:
+	case f.Effect == string(policies.EffectUnknown):
 		return d.reconcile(ctx, f)
 	case f.Reason == string(policies.ReasonCancelled):
-		return &contract.SendResult{Outcome: contract.OutcomeCancelled, Error: s.failed(f)}, true
+		return d.cancelled(f.Message), true
 	case f.Reason == string(policies.ReasonDeadline):
 		return s.expired(ctx, f), true
 	case f.RetrySame && d.used < s.route.envelope.Attempts:
 		return d.wait(ctx, f)
 	case f.RetrySame:
-		return &contract.SendResult{Outcome: contract.OutcomeNotSent, Error: s.failed(f)}, true
+		e := s.failed(f)
+		e.ResetAt = resetAt(ctx, f)
+		return &contract.SendResult{Outcome: contract.OutcomeNotSent, Error: e}, true
 	}
 	return &contract.SendResult{Outcome: contract.OutcomeRejected, Error: s.failed(f)}, true
 }
+
+func (d *delivery) uncharge() { d.used = max(d.used-1, 0) }
 
 // wait holds a floor that is too long for the server's own retry delay (P2).
 func (d *delivery) wait(ctx workflow.Context, f contract.Failure) (*contract.SendResult, bool) {
@@ -149,8 +188,7 @@ func (d *delivery) wait(ctx workflow.Context, f contract.Failure) (*contract.Sen
 	s.state = "sending"
 	s.describe(ctx, "")
 	if err != nil {
-		f.Reason, f.Message = string(policies.ReasonCancelled), "cancelled while waiting; this part was not sent"
-		return &contract.SendResult{Outcome: contract.OutcomeCancelled, Error: s.failed(f)}, true
+		return d.cancelled("cancelled while waiting; this part was not sent"), true
 	}
 	return nil, false
 }
@@ -161,14 +199,23 @@ func (s *send) expired(ctx workflow.Context, f contract.Failure) *contract.SendR
 	e := s.failed(f)
 	e.Reason = string(policies.ReasonDeadline)
 	e.Message = "the time to live ends before this part may be sent"
-	if delay := max(time.Duration(f.DelayMS)*time.Millisecond, floorOf(f)); delay > 0 {
-		e.ResetAt = workflow.Now(ctx).Add(delay).UTC().Format(time.RFC3339)
+	if e.ResetAt = resetAt(ctx, f); e.ResetAt != "" {
 		e.Message += "; send again after the reset time, or with a longer --ttl"
 	}
 	if f.Message != "" {
 		e.Message += ": " + f.Message
 	}
 	return &contract.SendResult{Outcome: contract.OutcomeExpired, Error: e}
+}
+
+// resetAt is when the other side said it would serve again, or empty. It is
+// rounded up, so that whoever waits for it is not early.
+func resetAt(ctx workflow.Context, f contract.Failure) string {
+	floor := floorOf(f)
+	if floor <= 0 {
+		return ""
+	}
+	return workflow.Now(ctx).Add(floor + time.Second - time.Nanosecond).UTC().Truncate(time.Second).Format(time.RFC3339)
 }
 
 func floorOf(f contract.Failure) time.Duration {

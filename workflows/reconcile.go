@@ -10,6 +10,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/holdfast-dev/holdfast/contract"
+	"github.com/holdfast-dev/holdfast/failure"
 	"github.com/holdfast-dev/holdfast/policies"
 )
 
@@ -27,11 +28,10 @@ func (d *delivery) reconcile(ctx workflow.Context, f contract.Failure) (*contrac
 	if s.route.readable {
 		s.state = "reconciling"
 		s.describe(ctx, fmt.Sprintf("part %d may have been sent (%s): looking for it", d.part.N, f.Reason))
-		rctx := ctx
-		if cancelled {
-			rctx, _ = workflow.NewDisconnectedContext(ctx)
-		}
-		found := d.look(rctx)
+		// The look is owed also when the send is cancelled before or during it.
+		apart, _ := workflow.NewDisconnectedContext(ctx)
+		found := d.look(apart)
+		cancelled = ctx.Err() != nil
 		s.state = "sending"
 		s.describe(ctx, "")
 		switch found.Answer {
@@ -60,8 +60,10 @@ func (d *delivery) reconcile(ctx workflow.Context, f contract.Failure) (*contrac
 func (d *delivery) absent(ctx workflow.Context, f contract.Failure) (*contract.SendResult, bool) {
 	s := d.send
 	if ctx.Err() != nil {
-		f.Reason, f.Message = string(policies.ReasonCancelled), "cancelled; this part was looked for and not found, so it was not sent"
-		return &contract.SendResult{Outcome: contract.OutcomeCancelled, Error: s.failed(f)}, true
+		return d.cancelled("cancelled; this part was looked for and not found, so it was not sent"), true
+	}
+	if !workflow.Now(ctx).Before(s.expires) {
+		return s.expired(ctx, f), true
 	}
 	if d.used >= s.route.envelope.Attempts {
 		return &contract.SendResult{Outcome: contract.OutcomeNotSent, Error: s.failed(f)}, true
@@ -81,12 +83,10 @@ func (d *delivery) look(ctx workflow.Context) policies.ReconcileVerdict {
 			MaximumInterval: policies.EnvelopeDiscordREST.Max,
 			MaximumAttempts: int32(policies.EnvelopeDiscordREST.Attempts),
 		},
-		Summary: fmt.Sprintf("reconcile part %d/%d", d.part.N, len(s.parts)),
+		Summary: summary("reconcile part %d/%d", d.part.N, len(s.parts)),
 	})
 	var self contract.DiscordUserResult
-	err := workflow.ExecuteActivity(ctx, contract.ActivityDiscordCurrentUser,
-		contract.DiscordListInput{Account: s.in.Account}).Get(ctx, &self)
-	if err != nil {
+	if !d.ask(ctx, contract.ActivityDiscordCurrentUser, contract.DiscordListInput{Account: s.in.Account}, &self) {
 		return policies.ReconcileVerdict{Answer: policies.ReconcileUnresolved}
 	}
 	before := ""
@@ -104,12 +104,28 @@ func (d *delivery) look(ctx workflow.Context) policies.ReconcileVerdict {
 		if verdict.Answer != policies.ReconcileLookAgain {
 			return verdict
 		}
-		summary := fmt.Sprintf("wait %s: second look for part %d", verdict.After, d.part.N)
-		if workflow.NewTimerWithOptions(ctx, verdict.After, workflow.TimerOptions{Summary: summary}).Get(ctx, nil) != nil {
-			// Cancelled between the looks: the second is owed all the same.
-			ctx, _ = workflow.NewDisconnectedContext(ctx)
-		}
+		said := summary("wait %s: second look for part %d", verdict.After, d.part.N)
+		_ = workflow.NewTimerWithOptions(ctx, verdict.After, workflow.TimerOptions{Summary: said}).Get(ctx, nil)
 	}
+}
+
+// ask makes one read of a look. A floor that is too long for the server's own
+// retry delay is a timer here too (P2).
+func (d *delivery) ask(ctx workflow.Context, activity string, in contract.DiscordListInput, answer any) bool {
+	for range policies.EnvelopeDiscordREST.Attempts {
+		err := workflow.ExecuteActivity(ctx, activity, in).Get(ctx, answer)
+		if err == nil {
+			return true
+		}
+		f := failure.From(err)
+		delay := time.Duration(f.DelayMS) * time.Millisecond
+		if !f.RetrySame || delay <= policies.ChannelInlineFloor || workflow.Now(ctx).Add(delay).After(d.send.expires) {
+			return false
+		}
+		said := summary("wait %s: %s, looking for part %d", round(delay), f.Reason, d.part.N)
+		_ = workflow.NewTimerWithOptions(ctx, delay, workflow.TimerOptions{Summary: said}).Get(ctx, nil)
+	}
+	return false
 }
 
 // read takes one look: everything after the anchor, page by page, and what
@@ -146,7 +162,7 @@ func (d *delivery) read(ctx workflow.Context, anchor, author string) policies.Lo
 
 func (d *delivery) list(ctx workflow.Context, in contract.DiscordListInput) ([]policies.SeenMessage, bool) {
 	var list contract.DiscordListResult
-	if err := workflow.ExecuteActivity(ctx, contract.ActivityDiscordListMessages, in).Get(ctx, &list); err != nil {
+	if !d.ask(ctx, contract.ActivityDiscordListMessages, in, &list) {
 		return nil, false
 	}
 	seen := make([]policies.SeenMessage, len(list.Messages))
@@ -169,7 +185,7 @@ func (d *delivery) review(ctx workflow.Context, f contract.Failure) *contract.Se
 			Part: receipt.Part, MessageID: receipt.MessageID, Text: s.parts[receipt.Part-1].Text,
 		})
 	}
-	if d.part.N < len(s.parts) {
+	if d.part.N < len(s.parts) || d.plain {
 		rest := []string{d.original}
 		for _, p := range s.parts[d.part.N:] {
 			rest = append(rest, p.Text)
@@ -184,7 +200,7 @@ func (d *delivery) review(ctx workflow.Context, f contract.Failure) *contract.Se
 		ParentClosePolicy:     enumspb.PARENT_CLOSE_POLICY_ABANDON,
 		WorkflowIDReusePolicy: enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
 		TypedSearchAttributes: sendAttributes(contract.WorkflowReview, s.in),
-		StaticSummary:         fmt.Sprintf("review part %d of a send to %s %s", r.Part, s.in.Channel, s.in.To),
+		StaticSummary:         summary("review part %d of a send to %s %s", r.Part, s.in.Channel, s.in.To),
 	})
 	child := workflow.ExecuteChildWorkflow(cctx, contract.WorkflowReview, contract.ReviewInput{
 		SendID: s.id, Send: s.in, Review: r, Error: end.Error,

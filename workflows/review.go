@@ -46,7 +46,7 @@ func Review(ctx workflow.Context, in contract.ReviewInput) (contract.ReviewResul
 	if err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }); err != nil {
 		return r.result, err
 	}
-	workflow.SetCurrentDetails(ctx, "**"+r.result.Decision+"** "+r.result.Reason)
+	workflow.SetCurrentDetails(ctx, cut("**"+r.result.Decision+"** "+r.result.Reason, maxDetails))
 	return r.result, workflow.UpsertTypedSearchAttributes(ctx,
 		temporal.NewSearchAttributeKeyKeyword(contract.AttributeOutcome).ValueSet(r.result.Decision))
 }
@@ -74,8 +74,8 @@ func (r *review) setup(ctx workflow.Context) error {
 		{contract.UpdateAbandon, "Leave the part unsent", func(contract.ReviewDecision) error { return nil }, r.abandon},
 	} {
 		handle := func(ctx workflow.Context, d contract.ReviewDecision) (contract.ReviewResult, error) {
-			if r.busy || r.result.Decision != "" {
-				return r.result, temporal.NewNonRetryableApplicationError("the review is decided already", "decided", nil)
+			if err := r.undecided(); err != nil {
+				return r.result, err
 			}
 			r.busy = true
 			defer func() { r.busy = false }()
@@ -85,12 +85,24 @@ func (r *review) setup(ctx workflow.Context) error {
 		err := workflow.SetUpdateHandlerWithOptions(ctx, u.name, handle, workflow.UpdateHandlerOptions{
 			Description: u.description,
 			Validator: func(_ workflow.Context, d contract.ReviewDecision) error {
+				if err := r.undecided(); err != nil {
+					return err
+				}
 				return u.validate(d)
 			},
 		})
 		if err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// undecided refuses a second decision. It is asked before an update is
+// accepted, and again when its turn comes.
+func (r *review) undecided() error {
+	if r.busy || r.result.Decision != "" {
+		return temporal.NewNonRetryableApplicationError("the review is decided already", "decided", nil)
 	}
 	return nil
 }
@@ -137,7 +149,7 @@ func (r *review) retry(ctx workflow.Context, d contract.ReviewDecision) error {
 		ParentClosePolicy:     enumspb.PARENT_CLOSE_POLICY_ABANDON,
 		WorkflowIDReusePolicy: enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
 		TypedSearchAttributes: sendAttributes(contract.WorkflowSend, send),
-		StaticSummary:         fmt.Sprintf("send to %s %s (retry after review)", send.Channel, send.To),
+		StaticSummary:         summary("send to %s %s (retry after review)", send.Channel, send.To),
 	})
 	child := workflow.ExecuteChildWorkflow(ctx, contract.WorkflowSend, send)
 	if err := child.GetChildWorkflowExecution().Get(ctx, nil); err != nil {
@@ -150,9 +162,9 @@ func (r *review) retry(ctx workflow.Context, d contract.ReviewDecision) error {
 
 func (r *review) details() string {
 	d := fmt.Sprintf("**needs review**: part %d of `%s` to %s `%s` may or may not have been sent.\n\n",
-		r.in.Review.Part, r.in.SendID, r.in.Send.Channel, r.in.Send.To)
+		r.in.Review.Part, cut(r.in.SendID, 300), r.in.Send.Channel, cut(r.in.Send.To, 200))
 	if r.in.Error != nil {
-		d += r.in.Error.Message + "\n\n"
+		d += cut(r.in.Error.Message, 1000) + "\n\n"
 	}
 	d += "The part:\n\n" + quote(r.in.Review.Text)
 	if n := len(r.in.Review.Delivered); n > 0 {

@@ -82,20 +82,21 @@ func queueOf(channel string) string {
 	return contract.QueueDiscord
 }
 
-// quote marks text as a Markdown quotation.
-func quote(text string) string {
-	return "> " + strings.ReplaceAll(text, "\n", "\n> ")
-}
-
 // sendAttributes are the search attributes of a send and of what it leaves
 // behind (I4).
 func sendAttributes(kind string, in contract.SendInput) temporal.SearchAttributes {
-	return temporal.NewSearchAttributes(
-		temporal.NewSearchAttributeKeyKeyword(contract.AttributeKind).ValueSet(strings.ToLower(kind)),
-		temporal.NewSearchAttributeKeyKeyword(contract.AttributeChannel).ValueSet(in.Channel),
-		temporal.NewSearchAttributeKeyKeyword(contract.AttributeAccount).ValueSet(in.Account),
-		temporal.NewSearchAttributeKeyKeyword(contract.AttributeDestination).ValueSet(in.To),
-	)
+	var updates []temporal.SearchAttributeUpdate
+	for _, a := range [][2]string{
+		{contract.AttributeKind, strings.ToLower(kind)},
+		{contract.AttributeChannel, in.Channel},
+		{contract.AttributeAccount, in.Account},
+		{contract.AttributeDestination, in.To},
+	} {
+		if a[1] != "" {
+			updates = append(updates, temporal.NewSearchAttributeKeyKeyword(a[0]).ValueSet(a[1]))
+		}
+	}
+	return temporal.NewSearchAttributes(updates...)
 }
 
 // recordEnd makes the end of a workflow searchable.

@@ -145,7 +145,7 @@ func (r *run) wait(ctx workflow.Context, d policies.Decision, last contract.Fail
 	workflow.SetCurrentDetails(ctx, r.details(nil))
 	r.tell(ctx, d, last)
 	err := workflow.NewTimerWithOptions(ctx, d.Delay, workflow.TimerOptions{
-		Summary: fmt.Sprintf("wait %s: %s, attempt %d of %d", round(d.Delay), last.Reason, d.Attempt, d.Of),
+		Summary: summary("wait %s: %s, attempt %d of %d", round(d.Delay), last.Reason, d.Attempt, d.Of),
 	}).Get(ctx, nil)
 	r.state, r.notice = "running", ""
 	workflow.SetCurrentDetails(ctx, r.details(nil))
@@ -184,14 +184,14 @@ func (r *run) try(ctx workflow.Context, d policies.Decision) (transcript.Answer,
 		StartToCloseTimeout:    left + requestLimit, // the deadline speaks first
 		HeartbeatTimeout:       heartbeatTimeout,
 		RetryPolicy:            &temporal.RetryPolicy{MaximumAttempts: 1},
-		Summary:                fmt.Sprintf("%s attempt %d of %d", target.Candidate, d.Attempt, d.Of),
+		Summary:                summary("%s attempt %d of %d", cut(target.Candidate.String(), 300), d.Attempt, d.Of),
 	})
 	var answer transcript.Answer
 	err := workflow.ExecuteActivity(actx, contract.ActivityModelAttempt, transcript.Request{
 		RunID: r.id, AttemptID: record.ID, Candidate: target.Candidate,
 		System: r.plan.System, Messages: r.messages, MaxOutputTokens: r.plan.MaxOutputTokens,
 		Temperature: r.plan.Temperature, ReasoningEffort: r.plan.ReasoningEffort,
-		Streaming: d.Streaming, Sink: r.in.Sink,
+		Streaming: d.Streaming, SilenceToken: r.plan.SilenceToken, Sink: r.in.Sink,
 	}).Get(ctx, &answer)
 	if err != nil {
 		_ = failure.Partial(err, &answer)

@@ -60,23 +60,27 @@ func (r *run) served(a transcript.Answer, d policies.Decision) string {
 func (r *run) details(err *contract.Error) string {
 	d := "**" + r.state + "**"
 	if r.current != "" {
-		d += " " + r.current
+		d += " " + cut(r.current, 200)
 	}
 	if r.notice != "" {
-		d += "\n\n" + r.notice
+		d += "\n\n" + cut(r.notice, 1000)
 	}
 	if err != nil {
-		d += "\n\n" + err.Message
+		d += "\n\n" + cut(err.Message, 4000)
 	}
 	if len(r.attempts) > 0 {
 		d += "\n\n| attempt | candidate | wait | outcome |\n| --- | --- | --- | --- |"
 	}
-	for i, a := range r.attempts {
+	from := max(0, len(r.attempts)-maxRows)
+	if from > 0 {
+		d += fmt.Sprintf("\n| … | %d more | | |", from)
+	}
+	for i, a := range r.attempts[from:] {
 		outcome := a.Reason
 		if outcome == "" {
 			outcome = "completed"
 		}
-		d += fmt.Sprintf("\n| %d | %s | %s | %s |", i+1, a.Candidate, round(time.Duration(a.DelayMS)*time.Millisecond), outcome)
+		d += fmt.Sprintf("\n| %d | %s | %s | %s |", from+i+1, cut(a.Candidate.String(), 150), round(time.Duration(a.DelayMS)*time.Millisecond), outcome)
 	}
 	return d
 }

@@ -28,7 +28,12 @@ func Send(ctx workflow.Context, in contract.SendInput) (contract.SendResult, err
 		end.Receipts = []contract.Receipt{}
 	}
 	s.state = string(end.Outcome)
-	s.describe(ctx, "")
+	notice := ""
+	if end.Error != nil {
+		notice = end.Error.Message
+	}
+	s.describe(ctx, notice)
+	s.notice = ""
 	return end, recordEnd(ctx, end.Outcome, end.Error)
 }
 
@@ -40,6 +45,7 @@ type send struct {
 	parts    []contract.Part
 	receipts []contract.Receipt
 	dropped  *contract.Error // last part that on_unknown: drop left out
+	moved    string          // where the destination has moved to, once it said so
 	attempts int             // requests made, over all parts
 	started  time.Time
 	expires  time.Time
@@ -132,17 +138,21 @@ func (s *send) describe(ctx workflow.Context, notice string) {
 }
 
 func (s *send) details() string {
-	d := fmt.Sprintf("**%s** to %s `%s`", s.state, s.in.Channel, s.in.To)
+	d := fmt.Sprintf("**%s** to %s `%s`", s.state, s.in.Channel, cut(s.in.To, 200))
 	if len(s.parts) > 0 {
 		d += fmt.Sprintf(" – part %d of %d", s.part, len(s.parts))
 	}
 	if s.notice != "" {
-		d += "\n\n" + s.notice
+		d += "\n\n" + cut(s.notice, 1000)
 	}
 	if len(s.receipts) > 0 {
 		d += "\n\n| part | message |\n| --- | --- |"
-		for _, r := range s.receipts {
-			d += fmt.Sprintf("\n| %d | %s |", r.Part, r.MessageID)
+		from := max(0, len(s.receipts)-maxRows)
+		if from > 0 {
+			d += fmt.Sprintf("\n| … | %d more |", from)
+		}
+		for _, r := range s.receipts[from:] {
+			d += fmt.Sprintf("\n| %d | %s |", r.Part, cut(r.MessageID, 100))
 		}
 	}
 	return d

@@ -3,18 +3,17 @@ package channel
 import (
 	"io"
 	"net/http"
+
+	"github.com/holdfast-dev/holdfast/policies"
 )
 
-// MaxAnswer is how much of a successful answer is read (4 MiB).
-const MaxAnswer = 4 << 20
-
-// ReadAnswer reads a successful answer of at most MaxAnswer bytes.
+// ReadAnswer reads a successful answer of at most policies.MaxAnswer bytes.
 func ReadAnswer(resp *http.Response) ([]byte, error) {
-	body, err := io.ReadAll(io.LimitReader(resp.Body, MaxAnswer+1))
+	body, err := io.ReadAll(io.LimitReader(resp.Body, policies.MaxAnswer+1))
 	if err != nil {
 		return nil, err
 	}
-	if len(body) > MaxAnswer {
+	if len(body) > policies.MaxAnswer {
 		return nil, io.ErrShortBuffer
 	}
 	return body, nil
@@ -23,5 +22,5 @@ func ReadAnswer(resp *http.Response) ([]byte, error) {
 // Discard reads an error answer to its end, or until it breaks, so that the
 // recorder sees what there was of it.
 func Discard(resp *http.Response) {
-	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, MaxAnswer))
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, policies.MaxAnswer))
 }

@@ -10,10 +10,13 @@ package channel
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/worker"
 
 	"github.com/holdfast-dev/holdfast/contract"
 	"github.com/holdfast-dev/holdfast/failure"
@@ -50,8 +53,9 @@ type Attempt struct {
 	// ExpiresAt is the end of the send's time to live; zero for none.
 	ExpiresAt time.Time
 
-	local  int  // attempts of this activity, this one included
-	proven bool // every earlier attempt sent nothing
+	local  int    // attempts of this activity, this one included
+	proven bool   // every earlier attempt sent nothing
+	quiet  func() // ends the heartbeats, if any
 }
 
 // Begin reads what is known of the attempts before this one.
@@ -87,8 +91,9 @@ func (a *Attempt) Request(ctx context.Context) (context.Context, context.CancelF
 // Heartbeat reports every HeartbeatEvery until the returned function is called.
 // A message that is answered sooner costs no report.
 func (a *Attempt) Heartbeat(ctx context.Context) (stop func()) {
-	done := make(chan struct{})
+	done, over := make(chan struct{}), make(chan struct{})
 	go func() {
+		defer close(over)
 		tick := time.NewTicker(HeartbeatEvery)
 		defer tick.Stop()
 		for {
@@ -100,18 +105,49 @@ func (a *Attempt) Heartbeat(ctx context.Context) (stop func()) {
 			}
 		}
 	}()
-	return func() { close(done) }
+	a.quiet = sync.OnceFunc(func() {
+		close(done)
+		<-over
+	})
+	return a.quiet
 }
 
-// Cancelled is the error of an attempt that was cancelled before its request.
-func (a *Attempt) Cancelled() error {
+// Refuse says why an attempt must not make its request, as the error that the
+// activity returns; nil when it may. It is asked before anything else is done.
+func (a *Attempt) Refuse(ctx context.Context) error {
+	switch {
+	case ctx.Err() != nil && errors.Is(context.Cause(ctx), worker.ErrWorkerShutdown):
+		return a.unmade(policies.ReasonWorkerLost, "C2.8/worker_stopping", "the worker stopped before the request was made", a.proven)
+	case ctx.Err() != nil:
+		return a.unmade(policies.ReasonCancelled, "C1/cancelled", "cancelled before the request was made", false)
+	case !a.ExpiresAt.IsZero() && time.Now().After(a.ExpiresAt):
+		return a.unmade(policies.ReasonDeadline, "C1/expired", "the time to live had passed before the request was made", false)
+	}
+	return nil
+}
+
+// unmade is the error of an attempt that made no request.
+func (a *Attempt) unmade(reason policies.Reason, rule, message string, again bool) error {
 	effect := policies.EffectNotSent
 	if a.Unproven() {
 		effect = policies.EffectUnknown
 	}
 	return failure.New(contract.Failure{
-		Surface: string(a.Surface), Reason: string(policies.ReasonCancelled), Rule: "C1/cancelled",
-		Effect: string(effect), Message: "cancelled before the request was made", Attempts: a.local - 1,
+		Surface: string(a.Surface), Reason: string(reason), Rule: rule, RetrySame: again,
+		Effect: string(effect), Message: message, Attempts: a.local - 1,
+	}, failure.Options{})
+}
+
+// Setup is the error of an attempt whose request could not be made for want of
+// a setting or because of its input.
+func (a *Attempt) Setup(e *SetupError) error {
+	effect := policies.EffectNotSent
+	if a.Unproven() {
+		effect = policies.EffectUnknown
+	}
+	return failure.New(contract.Failure{
+		Surface: string(a.Surface), Reason: string(e.Reason), Rule: "I3/configuration", Permanent: true,
+		Effect: string(effect), Message: e.Message, Attempts: a.local - 1,
 	}, failure.Options{})
 }
 
@@ -131,22 +167,27 @@ func (a *Attempt) Unknown(rule string) error {
 // an attempt is left, and the wait is neither so long that the workflow should
 // hold it nor past the time to live (P2).
 func (a *Attempt) Fail(ctx context.Context, fault *policies.Fault, v policies.Verdict, message string) error {
+	if a.quiet != nil {
+		a.quiet() // a late report would hide the evidence recorded below
+	}
 	f := failure.FromVerdict(fault, v, message)
 	f.Attempts = a.local
 	if a.Unproven() && v.Effect == policies.EffectNotSent {
 		f.Effect = string(policies.EffectUnknown)
 	}
-	proven := a.proven && v.Effect == policies.EffectNotSent
+	if fault.Surface == policies.SurfaceTelegram {
+		f.MigrateTo, _ = policies.TelegramMigration(fault)
+	}
 	if !v.RetrySame || v.Floor.Infinite || a.Number >= a.Envelope.Attempts {
 		return failure.New(f, failure.Options{})
 	}
 	delay := a.Envelope.Delay(a.Number, v.Floor, rand.Float64())
 	f.DelayMS = failure.CeilMS(delay)
 	next := time.Now().Add(delay)
-	switch {
-	case !a.ExpiresAt.IsZero() && next.After(a.ExpiresAt),
-		delay > policies.ChannelInlineFloor,
-		!proven && !a.Repeatable(next):
+	proven := a.proven && v.Effect == policies.EffectNotSent
+	harmless := proven || v.Effect == policies.EffectNone || a.Repeatable(next)
+	late := !a.ExpiresAt.IsZero() && next.After(a.ExpiresAt)
+	if !harmless || late || delay > policies.ChannelInlineFloor {
 		return failure.New(f, failure.Options{})
 	}
 	activity.RecordHeartbeat(ctx, Evidence{Attempt: a.local, Proven: proven})

@@ -17,7 +17,6 @@ import (
 
 	"github.com/holdfast-dev/holdfast/activities/channel"
 	"github.com/holdfast-dev/holdfast/contract"
-	"github.com/holdfast-dev/holdfast/failure"
 	"github.com/holdfast-dev/holdfast/internal/attempt"
 	"github.com/holdfast-dev/holdfast/policies"
 )
@@ -87,9 +86,33 @@ func (a *Activities) CreateMessage(ctx context.Context, in contract.MessageInput
 	if at.Unproven() && !at.Repeatable(time.Now()) {
 		return contract.MessageResult{}, at.Unknown("C2.1/nonce_window_passed")
 	}
-	if ctx.Err() != nil {
-		return contract.MessageResult{}, at.Cancelled()
+	if err := at.Refuse(ctx); err != nil {
+		return contract.MessageResult{}, err
 	}
+	channelID := in.To
+	if in.Thread != "" {
+		channelID = in.Thread
+	}
+	defer at.Heartbeat(ctx)()
+
+	var message discordgo.Message
+	c := call{
+		op: policies.OpCreate, account: in.Account, method: http.MethodPost,
+		path: "/channels/" + url.PathEscape(channelID) + "/messages", body: messageOf(in), sinceFirst: time.Since(at.FirstAt),
+	}
+	reqCtx, cancel := at.Request(ctx)
+	defer cancel()
+	if fault, err := a.do(reqCtx, c, &message); err != nil {
+		return contract.MessageResult{}, a.fail(ctx, at, fault, err)
+	}
+	result := contract.MessageResult{MessageID: message.ID, Attempts: at.Number}
+	if message.Author != nil {
+		result.AuthorID = message.Author.ID
+	}
+	return result, nil
+}
+
+func messageOf(in contract.MessageInput) messageCreate {
 	send := messageCreate{
 		MessageSend: &discordgo.MessageSend{
 			Content: in.Text,
@@ -107,33 +130,13 @@ func (a *Activities) CreateMessage(ctx context.Context, in contract.MessageInput
 		noFail := false
 		send.Reference = &discordgo.MessageReference{MessageID: in.ReplyTo, FailIfNotExists: &noFail}
 	}
-	channelID := in.To
-	if in.Thread != "" {
-		channelID = in.Thread
-	}
-	defer at.Heartbeat(ctx)()
-
-	var message discordgo.Message
-	c := call{
-		op: policies.OpCreate, account: in.Account, method: http.MethodPost,
-		path: "/channels/" + url.PathEscape(channelID) + "/messages", body: send, sinceFirst: time.Since(at.FirstAt),
-	}
-	reqCtx, cancel := at.Request(ctx)
-	defer cancel()
-	if fault, err := a.do(reqCtx, c, &message); err != nil {
-		return contract.MessageResult{}, a.fail(ctx, at, fault, err)
-	}
-	result := contract.MessageResult{MessageID: message.ID, Attempts: at.Number}
-	if message.Author != nil {
-		result.AuthorID = message.Author.ID
-	}
-	return result, nil
+	return send
 }
 
 func (a *Activities) fail(ctx context.Context, at *channel.Attempt, fault policies.Fault, err error) error {
-	var setup *setupError
+	var setup *channel.SetupError
 	if errors.As(err, &setup) {
-		return failure.New(setup.failure(policies.SurfaceDiscord), failure.Options{})
+		return at.Setup(setup)
 	}
 	fault.LostEarlier = at.Unproven()
 	return at.Fail(ctx, &fault, policies.Judge(&fault), explain(&fault))
@@ -193,8 +196,8 @@ func (a *Activities) read(ctx context.Context, account, path string, into any) e
 	at := channel.Begin(ctx, contract.MessageInput{}, channel.Attempt{
 		Surface: policies.SurfaceDiscord, Operation: policies.OpRead, Envelope: policies.EnvelopeDiscordREST,
 	})
-	if ctx.Err() != nil {
-		return at.Cancelled()
+	if err := at.Refuse(ctx); err != nil {
+		return err
 	}
 	reqCtx, cancel := context.WithTimeout(ctx, channel.RequestTimeout)
 	defer cancel()
@@ -218,27 +221,26 @@ type call struct {
 // do makes the request and decodes a successful answer. On failure it returns
 // the facts; the error only says that there was one.
 func (a *Activities) do(ctx context.Context, c call, into any) (policies.Fault, error) {
-	account, ok := a.accounts[c.account]
-	if !ok {
-		return policies.Fault{}, unknownAccount(c.account, a.accounts)
+	name, account, err := channel.Pick("discord", a.accounts, c.account)
+	if err != nil {
+		return policies.Fault{}, err
 	}
 	token, err := account.Token(ctx)
 	if err != nil {
-		return policies.Fault{}, &setupError{reason: policies.ReasonAuth, message: fmt.Sprintf(
-			"the token of discord account %q cannot be resolved; see channels.discord.accounts.%s.token", c.account, c.account)}
+		return policies.Fault{}, channel.NoToken("discord", name)
 	}
 	var body io.Reader
 	if c.body != nil {
 		data, err := json.Marshal(c.body)
 		if err != nil {
-			return policies.Fault{}, &setupError{reason: policies.ReasonFormat, message: "the message cannot be written as JSON"}
+			return policies.Fault{}, channel.Invalid("the message cannot be written as JSON")
 		}
 		body = bytes.NewReader(data)
 	}
 	rec := attempt.New()
 	req, err := http.NewRequestWithContext(attempt.With(ctx, rec), c.method, strings.TrimSuffix(account.APIURL, "/")+c.path, body)
 	if err != nil {
-		return policies.Fault{}, &setupError{reason: policies.ReasonFormat, message: "the destination does not form a valid URL"}
+		return policies.Fault{}, channel.Invalid("the destination does not form a valid URL")
 	}
 	req.Header.Set("Authorization", "Bot "+token)
 	req.Header.Set("User-Agent", a.userAgent)
@@ -255,7 +257,10 @@ func (a *Activities) do(ctx context.Context, c call, into any) (policies.Fault, 
 	return fault, err
 }
 
-var errRefused = errors.New("discord refused the request")
+var (
+	errRefused   = errors.New("discord refused the request")
+	errNoReceipt = errors.New("discord's answer names no message")
+)
 
 func (a *Activities) roundTrip(req *http.Request, into any) error {
 	resp, err := a.client.Do(req)
@@ -271,5 +276,11 @@ func (a *Activities) roundTrip(req *http.Request, into any) error {
 	if err != nil {
 		return err
 	}
-	return json.Unmarshal(data, into)
+	if err := json.Unmarshal(data, into); err != nil {
+		return err
+	}
+	if m, ok := into.(*discordgo.Message); ok && m.ID == "" {
+		return errNoReceipt
+	}
+	return nil
 }

@@ -3,36 +3,10 @@ package discord
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
 
-	"github.com/holdfast-dev/holdfast/contract"
 	"github.com/holdfast-dev/holdfast/internal/redact"
 	"github.com/holdfast-dev/holdfast/policies"
 )
-
-// setupError is a request that could not be made at all: nothing was sent, and
-// repeating it cannot help until somebody mends the configuration or the input.
-type setupError struct {
-	reason  policies.Reason
-	message string
-}
-
-func (e *setupError) Error() string { return e.message }
-
-func (e *setupError) failure(surface policies.Surface) contract.Failure {
-	return contract.Failure{
-		Surface: string(surface), Reason: string(e.reason), Rule: "I3/configuration",
-		Permanent: true, Effect: string(policies.EffectNotSent), Message: e.message,
-	}
-}
-
-func unknownAccount(name string, accounts map[string]Account) error {
-	known := slices.Sorted(maps.Keys(accounts))
-	return &setupError{reason: policies.ReasonFormat, message: fmt.Sprintf(
-		"no discord account %q is configured on this worker (known: %s); see channels.discord.accounts", name, strings.Join(known, ", "))}
-}
 
 // explain says in one line what Discord answered and what to do about it.
 func explain(f *policies.Fault) string {

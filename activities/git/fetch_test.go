@@ -268,3 +268,40 @@ func TestCheckoutsAreRefusedBeforeAnythingIsSent(t *testing.T) {
 		t.Error("New accepted a root that does not exist")
 	}
 }
+
+// The list is that of "git ls-remote": HEAD first, by name, peeled tags, and the
+// same patterns.
+func TestLsRemoteListsAsGitDoes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	run(t, w.author, "tag", "-a", "-m", "one", "v1")
+	run(t, w.author, "branch", "topic/main")
+	w.push("v1", "topic/main")
+	a := newActivities(t, Config{})
+	for _, pattern := range []string{"", "main", "heads/main", "refs/heads/*", "v?", "v1*", "ain", "(", "missing"} {
+		args := []string{"ls-remote", "-q", w.url()}
+		if pattern != "" {
+			args = append(args, pattern)
+		}
+		var want []contract.GitRef
+		for line := range strings.Lines(run(t, w.root, args...)) {
+			oid, name, _ := strings.Cut(strings.TrimSpace(line), "\t")
+			want = append(want, contract.GitRef{Name: name, OID: oid})
+		}
+		got, f := lsRemote(t, a, contract.GitRequest{URL: w.url(), Ref: pattern})
+		if diff := cmp.Diff(want, got.Refs); diff != "" || f.Reason != "" || got.Outcome != contract.OutcomeListed {
+			t.Errorf("%q (-git +ours):\n%s%+v", pattern, diff, f)
+		}
+	}
+
+	empty := filepath.Join(w.root, "srv", "empty.git")
+	run(t, w.root, "init", "-q", "--bare", empty)
+	got, f := lsRemote(t, a, contract.GitRequest{URL: w.server.RepoURL("empty.git")})
+	if f.Reason != "" || got.Outcome != contract.OutcomeListed || len(got.Refs) != 0 {
+		t.Errorf("empty repository: %+v, %+v", got, f)
+	}
+	got, f = fetch(t, a, contract.GitRequest{Dir: w.checkout, URL: w.server.RepoURL("empty.git")})
+	if f.Reason != "" || got.Outcome != contract.OutcomeUpToDate {
+		t.Errorf("fetch of an empty repository: %+v, %+v", got, f)
+	}
+}

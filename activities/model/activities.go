@@ -5,11 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/url"
+	"strings"
+	"sync"
 	"time"
 
 	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/worker"
 
 	"github.com/holdfast-dev/holdfast/contract"
 	"github.com/holdfast-dev/holdfast/failure"
@@ -77,7 +81,8 @@ type Config struct {
 type Activities struct {
 	config  Config
 	clients map[string]*http.Client // by provider
-	sinks   Sinks
+	sinks   *sinks
+	drains  sync.WaitGroup
 	closing context.Context
 	close   context.CancelFunc
 }
@@ -87,12 +92,13 @@ func New(c Config) (*Activities, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	a := &Activities{config: c, clients: map[string]*http.Client{}}
 	if c.SinkAllowed == nil {
 		c.SinkAllowed = func(string) bool { return false }
 	}
+	c.Providers = maps.Clone(c.Providers)
+	a := &Activities{config: c, clients: map[string]*http.Client{}}
 	a.closing, a.close = context.WithCancel(context.Background())
-	a.sinks = Sinks{Allow: c.SinkAllowed, Client: &http.Client{}, Logger: c.Logger}
+	a.sinks = newSinks(a.closing, c.SinkAllowed, c.Logger)
 	for name, p := range c.Providers {
 		u, err := url.Parse(p.BaseURL)
 		if err != nil || u.Host == "" {
@@ -109,8 +115,17 @@ func New(c Config) (*Activities, error) {
 	return a, nil
 }
 
-// Close stops background reads of finished streams.
-func (a *Activities) Close() { a.close() }
+// Close stops background reads of finished streams and posts to sinks, and
+// waits for them.
+func (a *Activities) Close() {
+	a.close()
+	a.drains.Wait()
+	a.sinks.posts.Wait()
+	for _, c := range a.clients {
+		c.CloseIdleConnections()
+	}
+	a.sinks.client.CloseIdleConnections()
+}
 
 // Attempt makes one model request. Its error is a [contract.Failure] built by
 // package failure, never retryable by the server, with what was complete as a
@@ -126,7 +141,18 @@ func (a *Activities) Attempt(ctx context.Context, req transcript.Request) (trans
 	if callErr == nil {
 		return answer, nil
 	}
+	answer.Text = cutText(answer.Text, maxPartial)
 	return transcript.Answer{}, failure.New(x.failure(ctx, callErr), failure.Options{Partial: answer})
+}
+
+// maxPartial bounds the text, in bytes, that travels with a failure.
+const maxPartial = 64 << 10
+
+func cutText(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	return strings.ToValidUTF8(s[:limit], "")
 }
 
 // exchange is one attempt under way.
@@ -173,7 +199,7 @@ func (x *exchange) run(ctx context.Context, a *Activities) (transcript.Answer, e
 	detach := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
 	defer detach()
 
-	sink := a.sinks.open(ctx, &x.call.Request)
+	sink := a.sinks.open(&x.call.Request)
 	defer sink.Close()
 	x.dog = &watchdog{limits: x.provider.Limits, streaming: x.call.Request.Streaming, started: time.Now(), record: x.record}
 	x.call.Observe = func(e Event) {
@@ -190,12 +216,22 @@ func (x *exchange) run(ctx context.Context, a *Activities) (transcript.Answer, e
 	x.call.Client = body.client(x.call.Client)
 	answer, err := x.provider.Dialect.Attempt(reqCtx, &x.call)
 	if err == nil {
-		go body.drain(a.closing, cancel)
-		return answer, nil
+		a.drains.Go(func() { body.drain(a.closing, cancel) })
+		err = spoken(answer, x.call.Request.SilenceToken)
+		return answer, err
 	}
 	x.stall = context.Cause(reqCtx)
 	cancel(err)
 	return answer, err
+}
+
+// spoken refuses an answer that says nothing, unless it is exactly the token by
+// which the agent keeps silent (P4.12).
+func spoken(a transcript.Answer, silence string) error {
+	if strings.TrimSpace(a.Text) != "" || silence != "" && a.Text == silence {
+		return nil
+	}
+	return &StreamError{Reason: policies.ReasonEmptyResponse, Detail: "the response completed without any text"}
 }
 
 // failure judges what happened.
@@ -226,11 +262,16 @@ func (x *exchange) judge(ctx context.Context, fault *policies.Fault, err error) 
 		return policies.Judge(fault), stream.Error()
 	case errors.As(err, &provider):
 		fault.Type, fault.Code, fault.Message = provider.Type, provider.Code, provider.Message
+		return policies.Judge(fault), explainReported(fault)
 	}
 	return policies.Judge(fault), explain(fault)
 }
 
 func cancelled(ctx context.Context) (policies.Verdict, string) {
+	if errors.Is(context.Cause(ctx), worker.ErrWorkerShutdown) {
+		return policies.Verdict{Reason: policies.ReasonWorkerLost, RetrySame: true, Effect: policies.EffectNone, Rule: "M3.17/worker_stopping"},
+			"the worker stopped before the answer was complete"
+	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return policies.Verdict{Reason: policies.ReasonDeadline, Permanent: true, Effect: policies.EffectNone, Rule: "M3.1/deadline"},
 			"the run's deadline passed"
@@ -257,5 +298,5 @@ func heartbeat(ctx context.Context) (stop func()) {
 
 // Notice tells the run's sink that it waits.
 func (a *Activities) Notice(ctx context.Context, n transcript.Notice) error {
-	return a.sinks.Notify(ctx, n)
+	return a.sinks.notify(ctx, n)
 }

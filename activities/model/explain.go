@@ -11,6 +11,11 @@ import (
 // maxGuidance bounds the provider's own words in an error.
 const maxGuidance = 300
 
+// explainReported says what the provider reported inside an answer.
+func explainReported(f *policies.Fault) string {
+	return join(f.Provider+" reported an error in its answer", shorten(redact.String(f.Message)))
+}
+
 // explain says in one line what the provider answered: its status and its
 // guidance, never its headers or its body.
 func explain(f *policies.Fault) string {
@@ -21,8 +26,6 @@ func explain(f *policies.Fault) string {
 	}
 	guidance = shorten(redact.String(guidance))
 	switch {
-	case f.Status >= 200 && f.Status <= 299 && guidance != "":
-		return fmt.Sprintf("%s reported an error in its answer: %s", who, guidance)
 	case f.Status >= 200 && f.Status <= 299:
 		return fmt.Sprintf("the answer of %s broke off", who)
 	case f.Status == 401:

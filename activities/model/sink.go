@@ -31,16 +31,36 @@ const (
 	sinkHeartbeat = 15 * time.Second
 	sinkBacklog   = 1 << 20 // bytes that may wait for a slow reader; text beyond is left out
 	sinkFlush     = 2 * time.Second
+	noticeTime    = time.Second
 )
 
-var errSinkRefused = errors.New("the sink's address is neither loopback nor in gateway.sinks.allow")
+var (
+	errSinkRefused = errors.New("the sink's address is neither loopback nor in gateway.sinks.allow")
+	errSinkGone    = errors.New("the sink's reader is gone")
+)
 
-// Sinks opens sinks.
-type Sinks struct {
-	// Allow says whether the operator lets live text go to a URL.
-	Allow  func(url string) bool
-	Client *http.Client
-	Logger *slog.Logger
+// sinks opens the sinks of attempts.
+type sinks struct {
+	// allow says whether the operator lets live text go to a URL.
+	allow   func(url string) bool
+	client  *http.Client
+	logger  *slog.Logger
+	closing context.Context
+	flush   time.Duration // how long a reader may lag behind the end
+	posts   sync.WaitGroup
+}
+
+// newSinks returns sinks whose posts end with closing. Their client follows no
+// redirect, which could lead where the operator allows nothing, and reads no
+// proxy from the environment.
+func newSinks(closing context.Context, allow func(string) bool, logger *slog.Logger) *sinks {
+	return &sinks{
+		allow: allow, logger: logger, closing: closing, flush: sinkFlush,
+		client: &http.Client{
+			Transport:     &http.Transport{IdleConnTimeout: 30 * time.Second},
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+	}
 }
 
 // sink takes the live text of one attempt. A failing or slow reader never fails
@@ -48,35 +68,37 @@ type Sinks struct {
 // own.
 type sink struct {
 	runID, attemptID string
-	mu               sync.Mutex
-	pending          bytes.Buffer
-	seq              int
-	closed           bool
 	wake             chan struct{}
-	logger           *slog.Logger // set for kind log
+	logger           *slog.Logger  // set for kind log
+	ended            chan struct{} // closed by Close
+
+	mu      sync.Mutex
+	pending bytes.Buffer
+	seq     int
+	closed  bool
 }
 
 // open returns the sink of an attempt, or nil when there is none or it is not
 // allowed.
-func (s *Sinks) open(ctx context.Context, req *transcript.Request) *sink {
+func (s *sinks) open(req *transcript.Request) *sink {
 	if req.Sink == nil {
 		return nil
 	}
-	k := &sink{runID: req.RunID, attemptID: req.AttemptID, wake: make(chan struct{}, 1)}
+	k := &sink{runID: req.RunID, attemptID: req.AttemptID, wake: make(chan struct{}, 1), ended: make(chan struct{})}
 	switch req.Sink.Kind {
 	case "log":
-		k.logger = s.Logger
+		k.logger = s.logger
 		return k
 	case "http":
-		if !s.Allow(req.Sink.URL) {
-			s.Logger.Warn("sink refused", "run", req.RunID, "error", errSinkRefused)
+		if !s.allow(req.Sink.URL) {
+			s.logger.Warn("sink refused", "run", req.RunID, "error", errSinkRefused)
 			return nil
 		}
 	default:
 		return nil
 	}
 	k.put("start", "")
-	go s.post(context.WithoutCancel(ctx), req.Sink.URL, k)
+	s.posts.Go(func() { s.post(req.Sink.URL, k) })
 	return k
 }
 
@@ -88,7 +110,8 @@ func (k *sink) Text(text string) {
 	k.put("text", text)
 }
 
-// Close ends the sink; what is queued is still posted.
+// Close ends the sink; what is queued is still posted, if its reader takes it
+// soon.
 func (k *sink) Close() {
 	if k == nil {
 		return
@@ -97,11 +120,16 @@ func (k *sink) Close() {
 	k.mu.Lock()
 	k.closed = true
 	k.mu.Unlock()
+	close(k.ended)
 	k.signal()
 }
 
 func (k *sink) put(kind, text string) {
 	k.mu.Lock()
+	if k.closed {
+		k.mu.Unlock()
+		return
+	}
 	k.seq++
 	line := SinkLine{RunID: k.runID, AttemptID: k.attemptID, Seq: k.seq, Type: kind, Text: text}
 	if k.logger != nil {
@@ -109,7 +137,7 @@ func (k *sink) put(kind, text string) {
 		k.logger.Info("model output", "run", k.runID, "attempt", k.attemptID, "seq", line.Seq, "type", kind, "text", text)
 		return
 	}
-	if k.pending.Len() < sinkBacklog {
+	if k.pending.Len() < sinkBacklog || kind == "end" {
 		_ = json.NewEncoder(&k.pending).Encode(line)
 	}
 	k.mu.Unlock()
@@ -132,38 +160,47 @@ func (k *sink) take() ([]byte, bool) {
 	return data, k.closed
 }
 
-// post sends the queue as one chunked request until the sink closes.
-func (s *Sinks) post(ctx context.Context, target string, k *sink) {
-	ctx, cancel := context.WithCancel(ctx)
+// post sends the queue as one chunked request until the sink closes. A reader
+// that does not take what is queued is given up a little after that.
+func (s *sinks) post(target string, k *sink) {
+	ctx, cancel := context.WithCancel(s.closing)
 	defer cancel()
+	over := make(chan struct{})
+	defer close(over)
+	go func() {
+		select {
+		case <-over:
+			return
+		case <-k.ended:
+		}
+		select {
+		case <-over:
+		case <-time.After(s.flush):
+			cancel()
+		}
+	}()
 	body, writer := io.Pipe()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
+		// The reader may answer before it has read all: nothing more is written then.
+		defer func() { _ = body.CloseWithError(errSinkGone) }()
 		req, err := http.NewRequestWithContext(ctx, http.MethodPost, target, body)
-		if err == nil {
-			req.Header.Set("Content-Type", "application/x-ndjson")
-			var resp *http.Response
-			if resp, err = s.Client.Do(req); err == nil {
-				_ = resp.Body.Close()
-			}
-		}
 		if err != nil {
-			_ = body.CloseWithError(errSinkGone)
+			return
+		}
+		req.Header.Set("Content-Type", "application/x-ndjson")
+		if resp, err := s.client.Do(req); err == nil {
+			_ = resp.Body.Close()
 		}
 	}()
 	s.pump(k, writer)
 	_ = writer.Close()
-	select {
-	case <-done:
-	case <-time.After(sinkFlush):
-	}
+	<-done
 }
 
-var errSinkGone = errors.New("the sink's reader is gone")
-
 // pump writes what is queued, and a heartbeat line when nothing is.
-func (s *Sinks) pump(k *sink, w io.Writer) {
+func (s *sinks) pump(k *sink, w io.Writer) {
 	beat := time.NewTicker(sinkHeartbeat)
 	defer beat.Stop()
 	for {
@@ -184,28 +221,29 @@ func (s *Sinks) pump(k *sink, w io.Writer) {
 	}
 }
 
-// Notify posts one notice line, best effort within a second.
-func (s *Sinks) Notify(ctx context.Context, n transcript.Notice) error {
-	if n.Sink == nil || n.Sink.Kind != "http" || !s.Allow(n.Sink.URL) {
+// notify posts one notice line, best effort within a second.
+func (s *sinks) notify(ctx context.Context, n transcript.Notice) error {
+	if n.Sink == nil || n.Sink.Kind != "http" || !s.allow(n.Sink.URL) {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	ctx, cancel := context.WithTimeout(ctx, noticeTime)
 	defer cancel()
 	target := n.Sink.URL
 	n.Sink = nil
 	var line bytes.Buffer
 	if err := json.NewEncoder(&line).Encode(SinkLine{RunID: n.RunID, Type: "notice", Text: n.Text, Notice: &n}); err != nil {
-		return err
+		return nil
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, target, &line)
 	if err != nil {
 		return nil
 	}
 	req.Header.Set("Content-Type", "application/x-ndjson")
-	resp, err := s.Client.Do(req)
+	resp, err := s.client.Do(req)
 	if err != nil {
-		s.Logger.Debug("sink notice not taken", "run", n.RunID)
+		s.logger.Debug("sink notice not taken", "run", n.RunID)
 		return nil
 	}
-	return resp.Body.Close()
+	_ = resp.Body.Close()
+	return nil
 }

@@ -72,12 +72,12 @@ func (a *Activities) SendMessage(ctx context.Context, in contract.MessageInput) 
 		// reset of the activity must not double the message either.
 		return contract.MessageResult{}, at.Unknown("C2.8/lost_attempt")
 	}
-	if ctx.Err() != nil {
-		return contract.MessageResult{}, at.Cancelled()
+	if err := at.Refuse(ctx); err != nil {
+		return contract.MessageResult{}, err
 	}
-	params, err := sendParams(in)
-	if err != nil {
-		return contract.MessageResult{}, failure.New(setup(err), failure.Options{})
+	params, setup := sendParams(in)
+	if setup != nil {
+		return contract.MessageResult{}, at.Setup(setup)
 	}
 	defer at.Heartbeat(ctx)()
 	reqCtx, cancel := at.Request(ctx)
@@ -88,9 +88,8 @@ func (a *Activities) SendMessage(ctx context.Context, in contract.MessageInput) 
 	if err == nil {
 		return contract.MessageResult{MessageID: strconv.Itoa(message.MessageID), Attempts: at.Number}, nil
 	}
-	var se *setupError
-	if errors.As(err, &se) {
-		return contract.MessageResult{}, failure.New(setup(err), failure.Options{})
+	if errors.As(err, &setup) {
+		return contract.MessageResult{}, at.Setup(setup)
 	}
 	fault.Operation = policies.OpSend
 	verdict := policies.Judge(&fault)
@@ -102,7 +101,7 @@ func (a *Activities) SendMessage(ctx context.Context, in contract.MessageInput) 
 	return contract.MessageResult{}, at.Fail(ctx, &fault, verdict, explain(&fault))
 }
 
-func sendParams(in contract.MessageInput) (*telego.SendMessageParams, error) {
+func sendParams(in contract.MessageInput) (*telego.SendMessageParams, *channel.SetupError) {
 	params := &telego.SendMessageParams{ChatID: telego.ChatID{Username: in.To}, Text: in.Text}
 	if id, err := strconv.ParseInt(in.To, 10, 64); err == nil {
 		params.ChatID = telego.ChatID{ID: id}
@@ -116,68 +115,86 @@ func sendParams(in contract.MessageInput) (*telego.SendMessageParams, error) {
 	if in.Thread != "" {
 		thread, err := strconv.Atoi(in.Thread)
 		if err != nil {
-			return nil, &setupError{reason: policies.ReasonFormat, message: "a Telegram thread is a number (message_thread_id)"}
+			return nil, channel.Invalid("a Telegram thread is a number (message_thread_id)")
 		}
 		params.MessageThreadID = thread
 	}
 	if in.ReplyTo != "" {
 		reply, err := strconv.Atoi(in.ReplyTo)
 		if err != nil {
-			return nil, &setupError{reason: policies.ReasonFormat, message: "a Telegram message id is a number (--reply-to)"}
+			return nil, channel.Invalid("a Telegram message id is a number (--reply-to)")
 		}
 		params.ReplyParameters = &telego.ReplyParameters{MessageID: reply, AllowSendingWithoutReply: true}
 	}
 	return params, nil
 }
 
-var errRefused = errors.New("telegram refused the request")
+var (
+	errRefused   = errors.New("telegram refused the request")
+	errNoReceipt = errors.New("telegram's answer names no message")
+)
 
 // call makes one Bot API request. The token is part of the URL, so no error
 // text of the HTTP client may pass: only the recorder's facts do.
 func (a *Activities) call(ctx context.Context, name, method string, params, into any) (policies.Fault, error) {
-	account, ok := a.accounts[name]
-	if !ok {
-		return policies.Fault{}, unknownAccount(name, a.accounts)
+	name, account, err := channel.Pick("telegram", a.accounts, name)
+	if err != nil {
+		return policies.Fault{}, err
 	}
 	token, err := account.Token(ctx)
 	if err != nil {
-		return policies.Fault{}, &setupError{reason: policies.ReasonAuth, message: fmt.Sprintf(
-			"the token of telegram account %q cannot be resolved; see channels.telegram.accounts.%s.token", name, name)}
+		return policies.Fault{}, channel.NoToken("telegram", name)
 	}
 	data, err := json.Marshal(params)
 	if err != nil {
-		return policies.Fault{}, &setupError{reason: policies.ReasonFormat, message: "the message cannot be written as JSON"}
+		return policies.Fault{}, channel.Invalid("the message cannot be written as JSON")
 	}
 	rec := attempt.New()
 	target := strings.TrimSuffix(account.APIURL, "/") + "/bot" + token + "/" + method
 	req, err := http.NewRequestWithContext(attempt.With(ctx, rec), http.MethodPost, target, bytes.NewReader(data))
 	if err != nil {
-		return policies.Fault{}, &setupError{reason: policies.ReasonFormat, message: "the bot token does not form a valid URL"}
+		return policies.Fault{}, channel.Invalid("the bot token does not form a valid URL")
 	}
 	req.Header.Set("Content-Type", "application/json")
-	if err = a.roundTrip(req, into); err == nil {
+	refusal, err := a.roundTrip(req, into)
+	if err == nil {
 		return policies.Fault{}, nil
 	}
-	return rec.Fault(policies.SurfaceTelegram, err, time.Now()), err
+	fault := rec.Fault(policies.SurfaceTelegram, err, time.Now())
+	if refusal != nil {
+		fault.Body = refusal
+	}
+	return fault, err
 }
 
-func (a *Activities) roundTrip(req *http.Request, into any) error {
+// roundTrip makes the request and decodes a successful answer. A proxy may have
+// changed the status of a refusal, so its body is returned as well.
+func (a *Activities) roundTrip(req *http.Request, into any) (refusal []byte, err error) {
 	resp, err := a.client.Do(req)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		channel.Discard(resp)
-		return errRefused
+		return nil, errRefused
 	}
 	data, err := channel.ReadAnswer(resp)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var answer telegoapi.Response
 	if err := json.Unmarshal(data, &answer); err != nil {
-		return err
+		return nil, err
 	}
-	return json.Unmarshal(answer.Result, into)
+	if !answer.Ok && answer.Error != nil && answer.Error.ErrorCode >= 400 {
+		return data[:min(len(data), policies.MaxBody)], errRefused
+	}
+	if err := json.Unmarshal(answer.Result, into); err != nil {
+		return nil, err
+	}
+	if m, ok := into.(*telego.Message); ok && m.MessageID == 0 {
+		return nil, errNoReceipt
+	}
+	return nil, nil
 }

@@ -43,7 +43,7 @@ func follow[T any](ctx context.Context, s *session, h *holdfast.Handle[T]) (foll
 		time.AfterFunc(cancelPatience, give)
 	})
 	defer stop()
-	if s.Terminal && !s.globals.JSON {
+	if s.Terminal && !s.globals.JSON && !s.viewed {
 		line := liveLine(wait, s, h)
 		defer line()
 	}

@@ -43,6 +43,7 @@ func (c *RunCmd) Run(s *session, ctx context.Context) error {
 		}
 		defer stop()
 		in.Sink = view.sink()
+		s.viewed = true
 	}
 	h, err := client.Run(ctx, s.globals.Key, in)
 	if err != nil {

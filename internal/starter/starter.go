@@ -110,6 +110,7 @@ type session struct {
 	Program
 	globals     *Globals
 	said        bool        // the one JSON object is out
+	viewed      bool        // live text has the terminal, so no other live line may
 	interrupted func() bool // by the user
 }
 

@@ -31,15 +31,34 @@ type view struct {
 	shown   strings.Builder
 	dirty   bool // the cursor is not at the start of a line
 	closed  bool
+	notice  *notice // the wait that the live line counts down
+}
+
+// notice is what a run says while it waits.
+type notice struct {
+	Candidate string `json:"candidate"`
+	Reason    string `json:"reason"`
+	Attempt   int    `json:"attempt"`
+	Of        int    `json:"of"`
+	WaitMS    int64  `json:"wait_ms"`
+
+	until time.Time
+	drawn bool
+}
+
+func (n *notice) line(now time.Time) string {
+	return fmt.Sprintf("retrying %s… %d of %d, %s, next in %.1f s",
+		n.Candidate, n.Attempt, n.Of, n.Reason, max(n.until.Sub(now), 0).Seconds())
 }
 
 // line is one line of the sink.
 type line struct {
-	RunID     string `json:"run_id"`
-	AttemptID string `json:"attempt_id,omitempty"`
-	Seq       int    `json:"seq"`
-	Type      string `json:"type"`
-	Text      string `json:"text,omitempty"`
+	RunID     string  `json:"run_id"`
+	AttemptID string  `json:"attempt_id,omitempty"`
+	Seq       int     `json:"seq"`
+	Type      string  `json:"type"`
+	Text      string  `json:"text,omitempty"`
+	Notice    *notice `json:"notice,omitempty"`
 }
 
 // listen opens the sink. Its address holds a random path, so that only who was
@@ -53,7 +72,39 @@ func (s *session) listen() (*view, func(), error) {
 	v.url = "http://" + l.Addr().String() + v.path
 	server := &http.Server{Handler: v, ReadHeaderTimeout: 10 * time.Second}
 	go func() { _ = server.Serve(l) }()
-	return v, func() { _ = server.Close() }, nil
+	done := make(chan struct{})
+	go v.countDown(done)
+	return v, func() { close(done); _ = server.Close() }, nil
+}
+
+// countDown keeps the line about a wait up to date on a terminal.
+func (v *view) countDown(done <-chan struct{}) {
+	if !v.session.Terminal || v.session.globals.JSON {
+		return
+	}
+	tick := time.NewTicker(liveEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-done:
+			return
+		case now := <-tick.C:
+			v.mu.Lock()
+			if v.notice != nil && !v.closed {
+				fmt.Fprint(v.session.Err, clearLine, v.notice.line(now))
+				v.notice.drawn = true
+			}
+			v.mu.Unlock()
+		}
+	}
+}
+
+// forget takes the notice away: what it waited for has come (M3.12).
+func (v *view) forget() {
+	if v.notice != nil && v.notice.drawn {
+		fmt.Fprint(v.session.Err, clearLine)
+	}
+	v.notice = nil
 }
 
 func (v *view) sink() *contract.Sink { return &contract.Sink{Kind: "http", URL: v.url} }
@@ -92,6 +143,7 @@ func (v *view) take(l line) {
 	}
 	switch l.Type {
 	case "start":
+		v.forget()
 		// A new attempt tells the reader to begin anew.
 		if v.attempt != l.AttemptID {
 			v.attempt = l.AttemptID
@@ -100,12 +152,23 @@ func (v *view) take(l line) {
 		}
 	case "notice":
 		v.breakLine()
-		fmt.Fprintln(v.session.Err, l.Text)
+		v.note(l)
 	case "text":
 		fmt.Fprint(v.session.Out, l.Text)
 		v.shown.WriteString(l.Text)
 		v.dirty = l.Text != "" && !strings.HasSuffix(l.Text, "\n")
 	}
+}
+
+// note shows that the run waits: on a terminal as a line that counts down and
+// goes away, elsewhere as a line that stays.
+func (v *view) note(l line) {
+	if !v.session.Terminal || l.Notice == nil {
+		fmt.Fprintln(v.session.Err, l.Text)
+		return
+	}
+	v.notice = l.Notice
+	v.notice.until = time.Now().Add(time.Duration(l.Notice.WaitMS) * time.Millisecond)
 }
 
 func (v *view) breakLine() {
@@ -122,6 +185,7 @@ func (v *view) close() {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	v.forget()
 	v.closed = true
 }
 

@@ -40,6 +40,8 @@ type Request struct {
 	Temperature     *float64           `json:"temperature,omitempty"`
 	ReasoningEffort string             `json:"reasoning_effort,omitempty"`
 	Streaming       bool               `json:"streaming"`
+	// SilenceToken is the plan's.
+	SilenceToken string         `json:"silence_token,omitempty"`
 	Sink            *contract.Sink     `json:"sink,omitempty"`
 }
 

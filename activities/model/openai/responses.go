@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -37,6 +38,9 @@ func (Responses) Attempt(ctx context.Context, call *model.Call) (transcript.Answ
 		return transcript.Answer{}, err
 	}
 	defer func() { _ = raw.Body.Close() }()
+	if raw.StatusCode < 200 || raw.StatusCode > 299 {
+		return transcript.Answer{}, errStatus
+	}
 	kind, body, err := sse.Sniff(raw.Body)
 	if err != nil {
 		return transcript.Answer{}, broken(err)
@@ -47,7 +51,26 @@ func (Responses) Attempt(ctx context.Context, call *model.Call) (transcript.Answ
 	case sse.KindJSON:
 		return readDocument(body, call)
 	}
-	return transcript.Answer{}, &model.StreamError{Reason: policies.ReasonMalformedStream, Detail: "the answer is neither an event stream nor JSON"}
+	return transcript.Answer{}, neither(body)
+}
+
+// errStatus is an answer whose status alone says what it is, such as a redirect.
+var errStatus = errors.New("the answer is no success")
+
+// neither judges a body that is no event stream and no JSON: one that ended
+// before it could be told was interrupted (M2.1).
+func neither(body io.Reader) error {
+	start, err := io.ReadAll(io.LimitReader(body, 64))
+	if err != nil {
+		return broken(err)
+	}
+	text := bytes.TrimSpace(start)
+	for _, field := range []string{"data", "event", "id", "retry"} {
+		if bytes.HasPrefix([]byte(field), text) {
+			return broken(io.ErrUnexpectedEOF)
+		}
+	}
+	return &model.StreamError{Reason: policies.ReasonMalformedStream, Detail: "the answer is neither an event stream nor JSON"}
 }
 
 // options states everything, so that the library reads nothing from the
@@ -142,13 +165,16 @@ func readDocument(body io.Reader, call *model.Call) (transcript.Answer, error) {
 		Error  json.RawMessage `json:"error"`
 		Status string          `json:"status"`
 	}
-	if json.Unmarshal(data, &probe) != nil {
-		return transcript.Answer{}, &model.StreamError{Reason: policies.ReasonMalformedStream, Detail: "the answer is not valid JSON"}
+	if err := json.NewDecoder(bytes.NewReader(data)).Decode(&probe); err != nil {
+		if errors.Is(err, io.ErrUnexpectedEOF) {
+			return transcript.Answer{}, broken(err)
+		}
+		return transcript.Answer{}, &model.StreamError{Reason: policies.ReasonFormat, Detail: "the answer is not valid JSON"}
 	}
 	if probe.Status == "" && len(probe.Error) > 0 && string(probe.Error) != "null" {
 		return transcript.Answer{}, providerError(probe.Error)
 	}
-	answer, err := finish(data, "")
+	answer, err := finish(data, "", transcript.Answer{})
 	if answer.Text != "" {
 		call.Observe(model.Event{Kind: model.EventText, Text: answer.Text})
 	}

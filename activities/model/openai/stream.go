@@ -71,7 +71,7 @@ func read(e *event, call *model.Call, seen *strings.Builder, answer *transcript.
 		seen.WriteString(text)
 		call.Observe(model.Event{Kind: model.EventText, Text: text})
 	case "response.completed", "response.incomplete", "response.failed":
-		*answer, err = finish(e.Response, seen.String())
+		*answer, err = finish(e.Response, seen.String(), *answer)
 		return true, err
 	case "error":
 		if len(e.Error) > 0 && string(e.Error) != "null" {
@@ -115,12 +115,14 @@ func note(raw json.RawMessage, answer *transcript.Answer) {
 	}
 }
 
-// finish reads the terminal snapshot, which wins over the deltas (M2.8). deltas
-// is used only when the snapshot has no output at all.
-func finish(raw json.RawMessage, deltas string) (transcript.Answer, error) {
+// finish reads the terminal snapshot, which wins over the deltas (M2.8) and over
+// what was noted before. deltas is used only when the snapshot has no output at
+// all.
+func finish(raw json.RawMessage, deltas string, before transcript.Answer) (transcript.Answer, error) {
 	var r responses.Response
 	if len(raw) == 0 || json.Unmarshal(raw, &r) != nil {
-		return transcript.Answer{Text: deltas}, &model.StreamError{Reason: policies.ReasonMalformedStream, Detail: "the terminal event holds no response"}
+		before.Text = deltas
+		return before, &model.StreamError{Reason: policies.ReasonMalformedStream, Detail: "the terminal event holds no response"}
 	}
 	answer := transcript.Answer{
 		Text: r.OutputText(), Served: r.Model, ResponseID: r.ID, Finish: string(r.Status),
@@ -133,18 +135,22 @@ func finish(raw json.RawMessage, deltas string) (transcript.Answer, error) {
 	if len(r.Output) == 0 {
 		answer.Text = deltas
 	}
+	if answer.ResponseID == "" {
+		answer.ResponseID = before.ResponseID
+	}
+	if answer.Served == "" {
+		answer.Served = before.Served
+	}
 	if reason := r.IncompleteDetails.Reason; reason != "" {
 		answer.Finish = reason
 	}
 	switch {
-	case r.Status == responses.ResponseStatusFailed, r.Error.Message != "":
+	case r.Status == responses.ResponseStatusFailed, r.Error.Message != "" && answer.Text == "":
 		return answer, &model.ProviderError{Code: string(r.Error.Code), Message: r.Error.Message}
 	case r.Status == responses.ResponseStatusCancelled:
 		return answer, &model.StreamError{Reason: policies.ReasonStreamInterrupted, Detail: "the provider cancelled the response"}
 	case refused(&r) || answer.Finish == "content_filter":
 		return answer, &model.StreamError{Reason: policies.ReasonRefusal, Detail: "the model refused or its answer was filtered"}
-	case answer.Text == "":
-		return answer, &model.StreamError{Reason: policies.ReasonEmptyResponse, Detail: "the response completed without any text"}
 	}
 	return answer, nil
 }
