@@ -110,9 +110,14 @@ func (s *stage) examine() {
 			s.t.Errorf("%s: replay: %v", id, err)
 		}
 	}
+	logs := []string{s.logs.String()}
+	for _, p := range s.processes {
+		p.kill()
+		logs = append(logs, p.stderr.String())
+	}
 	for _, secret := range forbidden {
-		if strings.Contains(s.logs.String(), secret) {
-			s.t.Errorf("the log holds %q", secret)
+		if mentions(logs, secret) {
+			s.t.Errorf("a log holds %q", secret)
 		}
 	}
 }
