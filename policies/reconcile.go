@@ -12,6 +12,10 @@ const (
 	ReconcileLooks = 2
 	ReconcileGap   = 2 * time.Second
 
+	// ClockMargin is how far the platform's clock may be behind ours for a
+	// message made since the recorded start to be known as such.
+	ClockMargin = 10 * time.Second
+
 	// anchorMargin is how far before the recorded start a made-up anchor lies,
 	// for clocks that differ.
 	anchorMargin = 5 * time.Minute
@@ -75,8 +79,9 @@ type Reconciliation struct {
 	Attachments int
 	// Receipted are the ids already known to belong to other parts or sends.
 	Receipted []string
-	// StartID is the snowflake of the recorded start; optional. Among several
-	// candidates it prefers the first one made since.
+	// StartID is the snowflake of the recorded start, less ClockMargin; optional.
+	// A message like ours that is older is taken for an earlier one with the same
+	// words, which proves nothing.
 	StartID string
 	// Looks in the order they were taken, ReconcileGap apart.
 	Looks []Look
@@ -106,16 +111,18 @@ type ReconcileVerdict struct {
 // Absence is proof only in two looks that were complete and saw some message:
 // an empty answer can mean a missing permission.
 func Reconcile(r Reconciliation) ReconcileVerdict {
-	if id, ok := r.find(); ok {
-		return ReconcileVerdict{Answer: ReconcileFound, Receipt: id, Rule: "C4/found"}
-	}
+	id, twin := r.find()
 	switch {
+	case id != "":
+		return ReconcileVerdict{Answer: ReconcileFound, Receipt: id, Rule: "C4/found"}
 	case r.Self == "" || (r.matchable() == "" && r.Attachments == 0):
 		return ReconcileVerdict{Answer: ReconcileUnresolved, Rule: "C4/nothing_to_compare"}
 	case len(r.Looks) == 0:
 		return ReconcileVerdict{Answer: ReconcileLookAgain, Rule: "C4/first_look"}
 	case len(r.Looks) < ReconcileLooks:
 		return ReconcileVerdict{Answer: ReconcileLookAgain, After: ReconcileGap, Rule: "C4/second_look"}
+	case twin:
+		return ReconcileVerdict{Answer: ReconcileUnresolved, Rule: "C4/older_twin"}
 	}
 	for _, look := range r.Looks[len(r.Looks)-ReconcileLooks:] {
 		switch {
@@ -131,26 +138,22 @@ func Reconcile(r Reconciliation) ReconcileVerdict {
 }
 
 // find looks for our message among all that was seen after the anchor: the
-// oldest one, but the oldest since the recorded start where there is one.
-func (r Reconciliation) find() (id string, ok bool) {
-	var candidates []string
+// oldest one since the recorded start. twin says that there is one like it that
+// is older, so that its absence since is no proof either: the platform's clock
+// could be further behind than ClockMargin.
+func (r Reconciliation) find() (id string, twin bool) {
 	for _, look := range r.Looks {
 		for _, m := range look.After {
-			if r.matches(m) {
-				candidates = append(candidates, m.ID)
+			switch {
+			case !r.matches(m):
+			case r.StartID != "" && compareSnowflakes(m.ID, r.StartID) < 0:
+				twin = true
+			case id == "" || compareSnowflakes(m.ID, id) < 0:
+				id = m.ID
 			}
 		}
 	}
-	if len(candidates) == 0 {
-		return "", false
-	}
-	slices.SortFunc(candidates, compareSnowflakes)
-	for _, candidate := range candidates {
-		if r.StartID != "" && compareSnowflakes(candidate, r.StartID) >= 0 {
-			return candidate, true
-		}
-	}
-	return candidates[0], true
+	return id, twin
 }
 
 func (r Reconciliation) matches(m SeenMessage) bool {

@@ -97,6 +97,9 @@ func TestReconcile(t *testing.T) {
 		{"since the start first", with(func(r *Reconciliation) {
 			r.StartID, r.Looks = "200", []Look{{After: []SeenMessage{ours("150"), ours("201")}}}
 		}), ReconcileFound, "201", 0},
+		{"only an older one with the same words", with(func(r *Reconciliation) {
+			r.StartID, r.Looks = "200", []Look{{After: []SeenMessage{ours("150")}}, {After: []SeenMessage{ours("150")}}}
+		}), ReconcileUnresolved, "", 0},
 		{"we are not known", with(func(r *Reconciliation) {
 			r.Self, r.Looks = "", []Look{{After: []SeenMessage{other}}, {After: []SeenMessage{other}}}
 		}), ReconcileUnresolved, "", 0},

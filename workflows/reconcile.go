@@ -91,7 +91,7 @@ func (d *delivery) look(ctx workflow.Context) policies.ReconcileVerdict {
 	}
 	before := ""
 	r := policies.Reconciliation{
-		Self: self.ID, Content: d.part.Text, StartID: policies.Snowflake(d.firstAt),
+		Self: self.ID, Content: d.part.Text, StartID: policies.Snowflake(d.firstAt.Add(-policies.ClockMargin)),
 	}
 	for _, receipt := range s.receipts {
 		r.Receipted = append(r.Receipted, receipt.MessageID)

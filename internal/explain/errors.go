@@ -43,11 +43,9 @@ func Explain(f *policies.Fault, judge Judge) Answer {
 	v := judge(f)
 	a := Answer{
 		Reason: v.Reason, RetrySame: v.RetrySame, Failover: v.Failover, Permanent: v.Permanent,
-		Effect: v.Effect, FloorInfinite: v.Floor.Infinite, Rule: v.Rule,
+		FloorInfinite: v.Floor.Infinite, Rule: v.Rule,
 	}
-	if f.Surface == policies.SurfaceModel || a.Effect == "" {
-		a.Effect = policies.EffectNone
-	}
+	a.Effect = effectOf(f.Surface, v.Effect)
 	if !v.Floor.Asked() {
 		return a
 	}
@@ -57,6 +55,18 @@ func Explain(f *policies.Fault, judge Judge) Answer {
 		a.FloorMS = &ms
 	}
 	return a
+}
+
+// effectOf is the effect as I2 words it: "none" is said on the model surface
+// alone. A read of the others has done nothing whatever became of it.
+func effectOf(surface policies.Surface, e policies.Effect) policies.Effect {
+	switch {
+	case surface == policies.SurfaceModel:
+		return policies.EffectNone
+	case e == policies.EffectNone, e == "":
+		return policies.EffectNotSent
+	}
+	return e
 }
 
 // wholeMS rounds up, since a floor is never undercut.

@@ -148,6 +148,9 @@ func (v *view) take(l line) {
 		if v.attempt != l.AttemptID {
 			v.attempt = l.AttemptID
 			v.breakLine()
+			if v.shown.Len() > 0 {
+				fmt.Fprintln(v.session.Err, "-- the answer broke off; a new attempt starts over --")
+			}
 			v.shown.Reset()
 		}
 	case "notice":
