@@ -130,6 +130,8 @@ func (a *Activities) Close() {
 // package failure, never retryable by the server, with what was complete as a
 // [transcript.Answer] beside it.
 func (a *Activities) Attempt(ctx context.Context, req transcript.Request) (transcript.Answer, error) {
+	ctx, cancel := beforeDeadline(ctx)
+	defer cancel()
 	x, err := a.prepare(ctx, req)
 	if err != nil {
 		return transcript.Answer{}, failure.New(*err, failure.Options{})
@@ -142,6 +144,18 @@ func (a *Activities) Attempt(ctx context.Context, req transcript.Request) (trans
 	}
 	answer.Text = cutText(answer.Text, maxPartial)
 	return transcript.Answer{}, failure.New(x.failure(ctx, callErr), failure.Options{Partial: answer})
+}
+
+// deadlineMargin is kept of an activity's time for its failure to travel in: the
+// SDK drops what comes after, and usage and text with it (M2.10).
+const deadlineMargin = 200 * time.Millisecond
+
+func beforeDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return context.WithCancel(ctx)
+	}
+	return context.WithDeadline(ctx, deadline.Add(-min(deadlineMargin, time.Until(deadline)/10)))
 }
 
 // maxPartial bounds the text, in bytes, that travels with a failure.

@@ -32,10 +32,7 @@ func (x *exchange) judge(ctx context.Context, fault *policies.Fault, err error) 
 	var provider *ProviderError
 	stalled := errors.As(x.stall, &stall)
 	switch {
-	case stalled && fault.Status >= 400:
-		// An error body that never ends leaves status and headers in force (P4).
-		fault.Code, fault.Syscall, fault.Message = "", "", ""
-	case stalled:
+	case stalled && fault.Status < 300:
 		fault.Phase = stall.Phase
 		fault.Code = policies.EngineCode(policies.ReasonTimeout)
 		v := policies.Judge(fault)
@@ -50,6 +47,11 @@ func (x *exchange) judge(ctx context.Context, fault *policies.Fault, err error) 
 		fault.Type, fault.Code, fault.Syscall = provider.Type, provider.Code, ""
 		fault.Message, fault.Body = provider.Message, provider.Body
 		return policies.Judge(fault), explainReported(fault)
+	}
+	if fault.Status >= 300 {
+		// Status, headers and body speak, also where the body broke off or never
+		// ended (P4); the client's words for the status are not the provider's.
+		fault.Code, fault.Syscall, fault.Message = "", "", ""
 	}
 	return policies.Judge(fault), explain(fault)
 }

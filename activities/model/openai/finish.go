@@ -137,11 +137,7 @@ func reported(name string, e *event, data []byte) error {
 		return err
 	}
 	if name == "error" || e.Type == "error" || string(e.Object) == `"error"` {
-		err := providerError(data)
-		if err.Type == "error" {
-			err.Type = ""
-		}
-		return err
+		return providerError(data)
 	}
 	return nil
 }
@@ -154,6 +150,9 @@ func providerError(raw json.RawMessage) *model.ProviderError {
 		err.Type, err.Code, err.Message = textOf(e.Type), wordOf(e.Code), textOf(e.Message)
 	} else {
 		err.Message = textOf(raw)
+	}
+	if err.Type == "error" {
+		err.Type = ""
 	}
 	if err.Type == "" && err.Code == "" && err.Message == "" {
 		err.Code = codeUnsaid

@@ -50,7 +50,7 @@ func readStream(body io.Reader, call *model.Call) (transcript.Answer, error) {
 
 // readFrame takes one frame; done when it was the terminal one.
 func readFrame(frame sse.Frame, call *model.Call, seen *strings.Builder, partial *transcript.Answer) (done bool, err error) {
-	if len(frame.Data) == 0 {
+	if len(frame.Data) == 0 && frame.Event != "error" {
 		return read(&event{Type: frame.Event}, call, seen, partial)
 	}
 	if string(frame.Data) == "[DONE]" {
@@ -59,7 +59,7 @@ func readFrame(frame sse.Frame, call *model.Call, seen *strings.Builder, partial
 	var e event
 	if err := json.Unmarshal(frame.Data, &e); err != nil {
 		if frame.Event == "error" {
-			return false, &model.ProviderError{Code: codeUnsaid, Message: string(frame.Data)}
+			return false, &model.ProviderError{Code: codeUnsaid, Body: cut(frame.Data)}
 		}
 		return false, &model.StreamError{Reason: policies.ReasonMalformedStream, Detail: "a frame is not valid JSON"}
 	}
