@@ -59,7 +59,7 @@ var errNoResponse = errors.New("no response object")
 func finish(kind string, raw json.RawMessage, deltas string, before transcript.Answer) (transcript.Answer, error) {
 	var r responses.Response
 	malformed := len(raw) == 0 || json.Unmarshal(raw, &r) != nil
-	if kind == "" && (malformed || r.Status == "" && r.ID == "" && len(r.Output) == 0) {
+	if kind == "" && (malformed || r.Status == "" && len(r.Output) == 0) {
 		return before, errNoResponse
 	}
 	if malformed {
