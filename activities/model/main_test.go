@@ -241,3 +241,14 @@ func await(t testing.TB, c <-chan struct{}, what string) {
 		t.Fatalf("%s did not happen", what)
 	}
 }
+
+// ending cancels when the dialect is done.
+type ending struct {
+	model.Dialect
+	cancel context.CancelFunc
+}
+
+func (d ending) Attempt(ctx context.Context, call *model.Call) (transcript.Answer, error) {
+	defer d.cancel()
+	return d.Dialect.Attempt(ctx, call)
+}
