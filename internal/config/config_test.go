@@ -210,11 +210,13 @@ policies:
 	if got := own["other"].Policy; got.RateLimit.Attempts != 7 || got.MaxRetryDelay != 30*time.Second {
 		t.Errorf("other = %+v", got)
 	}
-	_, err = Parse("f", []byte("policies:\n  mine:\n    extends: defualt\n    rate_limti: {}\n"), anyEnv)
-	want := `f:3:14: there is no policy profile "defualt" (did you mean "default"?)
-f:4:5: unknown key "rate_limti" (did you mean "rate_limit"?)`
-	if err == nil || err.Error() != want {
-		t.Errorf("errors %v\nwant   %s", err, want)
+	for text, want := range map[string]string{
+		"policies:\n  mine:\n    extends: defualt\n":      `f:3:14: unknown policy profile "defualt" (did you mean "default"?)`,
+		"policies:\n  mine:\n    rate_limti: {max: 1s}\n": `f:3:5: unknown key "rate_limti" (did you mean "rate_limit"?)`,
+	} {
+		if _, err := Parse("f", []byte(text), anyEnv); err == nil || err.Error() != want {
+			t.Errorf("errors %v\nwant   %s", err, want)
+		}
 	}
 }
 
