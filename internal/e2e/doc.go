@@ -2,7 +2,13 @@
 // and processes that are killed. It is the one test package that links the
 // server.
 //
-// Most tests share one server in memory ([shared] in harness_test.go) and keep
+// A test of a flow has a [stage]: simulators, a server in memory, the real workers
+// with a configuration that points at the simulators, and clients. At its end
+// all that the server knows is scanned for credentials, and every history is
+// replayed. With -record the histories that tests keep are written for the
+// replay tests; see workflows/testdata/README.md.
+//
+// Tests of the server itself share one server in memory ([shared] in harness_test.go) and keep
 // apart by ids and task queues of their own ([unique]). A test that kills
 // something runs it as a separate operating-system process: the test binary
 // starts itself again with HOLDFAST_E2E_ROLE set, and TestMain then runs the role

@@ -11,9 +11,11 @@ import (
 	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
 	historypb "go.temporal.io/api/history/v1"
+	sdkpb "go.temporal.io/api/sdk/v1"
 	"go.temporal.io/api/temporalproto"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 	"google.golang.org/protobuf/proto"
@@ -108,9 +110,14 @@ func (s *stage) examine() {
 			s.t.Errorf("%s: replay: %v", id, err)
 		}
 	}
+	logs := []string{s.logs.String()}
+	for _, p := range s.processes {
+		p.kill()
+		logs = append(logs, p.stderr.String())
+	}
 	for _, secret := range forbidden {
-		if strings.Contains(s.logs.String(), secret) {
-			s.t.Errorf("the log holds %q", secret)
+		if mentions(logs, secret) {
+			s.t.Errorf("a log holds %q", secret)
 		}
 	}
 }
@@ -189,6 +196,42 @@ func (s *stage) answersAtOnce(id string) {
 			if took := e.GetEventTime().AsTime().Sub(asked); asked.IsZero() || took > time.Second {
 				s.t.Errorf("%s answered %s after it was asked to stop, want at most 1 s", id, took)
 			}
+		}
+	}
+}
+
+// metadataQuery is the SDK's own query for what the web UI shows of a workflow.
+const metadataQuery = "__temporal_workflow_metadata"
+
+// details are the current details that the web UI shows of a workflow, in
+// Markdown.
+func (s *stage) details(id string) string {
+	s.t.Helper()
+	value, err := s.temporal.QueryWorkflow(s.ctx, id, "", metadataQuery)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var metadata sdkpb.WorkflowMetadata
+	if err := value.Get(&metadata); err != nil {
+		s.t.Fatal(err)
+	}
+	return metadata.GetCurrentDetails()
+}
+
+// wantAttributes compares search attributes of a workflow, given as names and
+// values in turn (I4).
+func (s *stage) wantAttributes(id string, pairs ...string) {
+	s.t.Helper()
+	d, err := s.temporal.DescribeWorkflowExecution(s.ctx, id, "")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	fields := d.GetWorkflowExecutionInfo().GetSearchAttributes().GetIndexedFields()
+	for i := 0; i < len(pairs); i += 2 {
+		var got string
+		_ = converter.GetDefaultDataConverter().FromPayload(fields[pairs[i]], &got)
+		if got != pairs[i+1] {
+			s.t.Errorf("%s: %s is %q, want %q", id, pairs[i], got, pairs[i+1])
 		}
 	}
 }

@@ -147,7 +147,7 @@ func (p *roleProcess) line(prefix string) string {
 // kill ends the process with SIGKILL and waits until it is gone.
 func (p *roleProcess) kill() {
 	p.t.Helper()
-	if err := p.cmd.Process.Kill(); err != nil {
+	if err := p.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		p.t.Fatal(err)
 	}
 	p.reap()

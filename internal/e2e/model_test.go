@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
@@ -165,6 +166,28 @@ func TestModelStreamsToStarter(t *testing.T) {
 		t.Errorf("exit status %d and text %q, want 0 and the answer once", a.status, a.out)
 	}
 	s.keep("run-completed", "run/streamed")
+
+	// With --json the text comes as JSON lines, and the object is the last of them.
+	a = s.starter("run", "--agent", "main", "--model", "openai/gpt-5.1", "--prompt", "Why is the sky blue?", "--key", "lines", "--stream", "--json")
+	s.track("run/lines")
+	var shown strings.Builder
+	lines := strings.Split(strings.TrimSpace(a.out), "\n")
+	for _, line := range lines[:len(lines)-1] {
+		var l struct{ Type, Text string }
+		if err := json.Unmarshal([]byte(line), &l); err != nil {
+			t.Fatalf("%q is no JSON: %v", line, err)
+		}
+		if l.Type == "text" {
+			shown.WriteString(l.Text)
+		}
+	}
+	if shown.String() != fullAnswer {
+		t.Errorf("the lines make up %q, want the answer", shown.String())
+	}
+	if object := s.object(answer{out: lines[len(lines)-1]}); object["text"] != fullAnswer {
+		t.Errorf("the last object is %v, want the result", object)
+	}
+	s.wantAttributes("run/lines", contract.AttributeProvider, "openai", contract.AttributeModel, "gpt-5.1", contract.AttributeOutcome, "completed")
 }
 
 // M3.13: cancelling a run during a stream: the workflow answers within 1 s, and
@@ -227,6 +250,9 @@ func TestCancelDuringWait(t *testing.T) {
 	if state.State != "waiting" || !strings.Contains(state.Notice, "openai/gpt-5.1") {
 		t.Errorf("state %+v, want one that waits, with a notice", state)
 	}
+	if details := s.details(h.ID()); !strings.Contains(details, state.Notice) {
+		t.Errorf("the details do not show the notice %q:\n%s", state.Notice, details)
+	}
 	if err := h.Cancel(s.ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -235,5 +261,10 @@ func TestCancelDuringWait(t *testing.T) {
 	}
 	s.answersAtOnce(h.ID())
 	wantRequests(t, s.world.OpenAI.Server, openai.OpResponses, 1)
+	// M3.12: the result takes the notice away.
+	if details := s.details(h.ID()); strings.Contains(details, state.Notice) {
+		t.Errorf("the notice is still shown:\n%s", details)
+	}
+	s.wantAttributes(h.ID(), contract.AttributeKind, "run", contract.AttributeOutcome, "cancelled", contract.AttributeReason, "cancelled")
 	s.keep("run-cancelled-wait", h.ID())
 }

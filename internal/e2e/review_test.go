@@ -48,6 +48,11 @@ func TestTelegramEffectThenReset(t *testing.T) {
 	if !strings.Contains(a.errors, "needs_review") {
 		t.Errorf("standard error %q does not say needs_review", a.errors)
 	}
+	for i, text := range texts {
+		if details := s.details("review/lost-telegram"); !strings.Contains(details, strings.ReplaceAll(text, "\n", "\n> ")) {
+			t.Errorf("the details of the review lack the text of part %d:\n%s", i+1, details)
+		}
+	}
 	s.keep("send-telegram-needs-review", "send/lost-telegram")
 
 	again := s.starter("send", "--channel", "telegram", "--account", "main", "--to", chat,

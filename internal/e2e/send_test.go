@@ -114,6 +114,15 @@ func TestDiscordLongTextThrottled(t *testing.T) {
 		summaries(s.history(h.ID()), enumspb.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED)); diff != "" {
 		t.Errorf("summaries of activities (-want +got):\n%s", diff)
 	}
+	// I4: the details show the receipts; search attributes say what it was.
+	details := s.details(h.ID())
+	for _, r := range result.Receipts {
+		if row := fmt.Sprintf("| %d | %s |", r.Part, r.MessageID); !strings.Contains(details, row) {
+			t.Errorf("the details lack the receipt %q:\n%s", row, details)
+		}
+	}
+	s.wantAttributes(h.ID(), contract.AttributeKind, "send", contract.AttributeChannel, "discord", contract.AttributeAccount, "main",
+		contract.AttributeDestination, channelID, contract.AttributeOutcome, "delivered", contract.AttributeReason, "")
 	s.keep("send-discord-parts", h.ID())
 }
 
@@ -279,6 +288,7 @@ func TestFloorBeyondTimeToLive(t *testing.T) {
 		t.Errorf("reset at %s (%v), want the floor %s", result.Error.ResetAt, err, floor)
 	}
 	wantContents(t, s.world.Telegram.Server)
+	s.wantAttributes(h.ID(), contract.AttributeOutcome, "expired", contract.AttributeReason, "deadline")
 	s.keep("send-telegram-expired", h.ID())
 }
 
@@ -291,6 +301,9 @@ func TestCancelDuringFloodWait(t *testing.T) {
 	s.world.Telegram.Script(telegram.FloodWait(2400).On(telegram.OpSendMessage))
 	h := s.send("flood-cancelled", contract.SendInput{Channel: "telegram", Text: "never"})
 	awaitEvent(t, s.temporal, s.temporal.GetWorkflow(s.ctx, h.ID(), ""), "TimerStarted")
+	if details := s.details(h.ID()); !strings.Contains(details, "rate_limit, attempt 2 of 3") {
+		t.Errorf("the details of a send that waits do not say so:\n%s", details)
+	}
 	if err := h.Cancel(s.ctx); err != nil {
 		t.Fatal(err)
 	}

@@ -104,8 +104,9 @@ type stage struct {
 	holdfast *holdfast.Client
 	logs     *logBuffer
 
-	mu  sync.Mutex
-	ids []string
+	mu        sync.Mutex
+	ids       []string
+	processes []*roleProcess
 
 	examined bool
 }
@@ -197,7 +198,7 @@ func (s *stage) env(name string) (string, bool) {
 // work starts the workers of the configuration in this process.
 func (s *stage) work(interceptors ...interceptor.WorkerInterceptor) {
 	s.t.Helper()
-	c, err := config.Load(s.config, s.env, config.Standard()...)
+	c, err := config.Load(s.config, s.env)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -234,6 +235,7 @@ func (s *stage) worker(queues ...string) *roleProcess {
 	p := startRole(s.t, "worker", append(stageVariables(),
 		config.Variable+"="+s.config, "E2E_ADDRESS="+s.address, "E2E_QUEUES="+strings.Join(queues, ","))...)
 	p.line("holdfast worker")
+	s.processes = append(s.processes, p)
 	return p
 }
 

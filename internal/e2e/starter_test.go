@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/holdfast-dev/holdfast/contract"
+	"github.com/holdfast-dev/holdfast/internal/starter"
 	"github.com/holdfast-dev/holdfast/simulator"
 	"github.com/holdfast-dev/holdfast/simulator/discord"
 	"github.com/holdfast-dev/holdfast/simulator/openai"
@@ -146,4 +147,36 @@ func TestInterruptWithoutOutcome(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantOutcome(t, result, contract.OutcomeDelivered, 1)
+}
+
+// I1: starter cancel asks work to stop, and watch follows it to its end: each
+// state once, then the result, with the exit status of its outcome.
+func TestCancelAndWatch(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.work()
+	s.world.OpenAI.Script(openai.RateLimited(50).On(openai.OpResponses).Always())
+	h := s.run("watched", contract.RunInput{})
+	awaitEvent(t, s.temporal, s.temporal.GetWorkflow(s.ctx, h.ID(), ""), "TimerStarted")
+	var out logBuffer
+	done := make(chan int)
+	go func() {
+		done <- starter.Main(s.ctx, starter.Program{
+			Args: []string{"--address", s.address, "watch", h.ID(), "--json"}, In: strings.NewReader(""), Out: &out, Err: &out,
+			Env: func(string) (string, bool) { return "", false }, Version: "e2e",
+		})
+	}()
+	s.poll("state of the watched run", func() bool { return strings.Contains(out.String(), "waiting") })
+	if a := s.starter("cancel", h.ID(), "--json"); a.status != contract.ExitOK {
+		t.Errorf("cancel: exit status %d; errors: %s", a.status, a.errors)
+	} else {
+		s.object(a)
+	}
+	if status := <-done; status != contract.ExitCancelled {
+		t.Errorf("watch: exit status %d, want %d", status, contract.ExitCancelled)
+	}
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	if object := s.object(answer{out: lines[len(lines)-1]}); object["outcome"] != "cancelled" {
+		t.Errorf("the last line of the watch is %v, want the result", object)
+	}
 }
