@@ -88,6 +88,10 @@ func dynamicConfig() dynamicconfig.StaticClient {
 		dynamicconfig.TimerProcessorMaxPollRPS.Key():      5000,
 		dynamicconfig.VisibilityProcessorMaxPollRPS.Key(): 5000,
 
+		// A timer that is due within this span is put off to its end: with the
+		// default of 1 s, a wait of 400 ms took 1 s.
+		dynamicconfig.TimerProcessorMaxTimeShift.Key(): 10 * time.Millisecond,
+
 		// With four partitions a few pollers leave tasks in partitions that nobody
 		// polls for seconds. Reading and writing must agree.
 		dynamicconfig.MatchingNumTaskqueueReadPartitions.Key():  1,
