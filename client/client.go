@@ -48,6 +48,14 @@ func (e *KeyConflictError) Error() string {
 	return fmt.Sprintf("%s was started before with another input; use another key", e.WorkflowID)
 }
 
+// InputError says what is wrong with an input; nothing was started.
+type InputError struct{ Err error }
+
+func (e *InputError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *InputError) Unwrap() error { return e.Err }
+
 // Handle is a started piece of work whose result is a T.
 type Handle[T any] struct {
 	client *Client

@@ -156,7 +156,7 @@ func TestStartFails(t *testing.T) {
 	m := &mocks.Client{}
 	unavailable := serviceerror.NewUnavailable("no server")
 	m.On("ExecuteWorkflow", mock.Anything, mock.Anything, mock.Anything, mock.Anything).Return(nil, unavailable)
-	if _, err := client.New(m).GitLsRemote(t.Context(), "k", contract.GitLsRemoteInput{}); !errors.Is(err, unavailable) {
+	if _, err := client.New(m).GitLsRemote(t.Context(), "k", contract.GitLsRemoteInput{URL: "https://example.invalid/a.git"}); !errors.Is(err, unavailable) {
 		t.Errorf("%v, want %v", err, unavailable)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/contract"
+	"github.com/holdfast-dev/holdfast/policies"
 )
 
 // Send starts a logical send under a key (C1); an empty key is made up. It
@@ -47,8 +48,12 @@ func (c *Client) Run(ctx context.Context, key string, in contract.RunInput) (*Ha
 	})
 }
 
-// GitLsRemote lists the refs of a remote.
+// GitLsRemote lists the refs of a remote. An address that holds credentials, or
+// is none, is an [InputError]: it must not get into history (G9).
 func (c *Client) GitLsRemote(ctx context.Context, key string, in contract.GitLsRemoteInput) (*Handle[contract.GitResult], error) {
+	if _, err := policies.ParseGitURL(in.URL); err != nil {
+		return nil, &InputError{err}
+	}
 	return start[contract.GitResult](ctx, c, order{
 		prefix: contract.PrefixGitLsRemote, key: key, workflow: contract.WorkflowGitLsRemote, queue: contract.QueueGit, input: in,
 		summary:    "git ls-remote",
@@ -56,8 +61,14 @@ func (c *Client) GitLsRemote(ctx context.Context, key string, in contract.GitLsR
 	})
 }
 
-// GitFetch fetches into a checkout on a worker's disk.
+// GitFetch fetches into a checkout on a worker's disk. Errors are as of
+// GitLsRemote.
 func (c *Client) GitFetch(ctx context.Context, key string, in contract.GitFetchInput) (*Handle[contract.GitResult], error) {
+	if in.URL != "" {
+		if _, err := policies.ParseGitURL(in.URL); err != nil {
+			return nil, &InputError{err}
+		}
+	}
 	return start[contract.GitResult](ctx, c, order{
 		prefix: contract.PrefixGitFetch, key: key, workflow: contract.WorkflowGitFetch, queue: contract.QueueGit, input: in,
 		summary:    "git fetch",

@@ -56,7 +56,8 @@ func sendUnderWay(ctx context.Context, r *standalone.Ready) error {
 		return err
 	}
 	fmt.Fprintln(r.Out, "held")
-	context.AfterFunc(ctx, gate.Release)
+	// The answer comes well after the interrupt.
+	context.AfterFunc(ctx, func() { time.AfterFunc(2*time.Second, gate.Release) })
 	return nil
 }
 

@@ -79,7 +79,7 @@ func ended(id, runID string, err error) error {
 // startError sorts the errors of a start.
 func startError(err error) error {
 	var conflict *holdfast.KeyConflictError
-	if errors.As(err, &conflict) {
+	if errors.As(err, &conflict) || errors.As(err, new(*holdfast.InputError)) {
 		return &usageError{err}
 	}
 	if errors.As(err, new(*serviceerror.Unavailable)) || errors.Is(err, context.DeadlineExceeded) {
