@@ -252,7 +252,12 @@ func spoken(a transcript.Answer, silence string) error {
 	return &StreamError{Reason: policies.ReasonEmptyResponse, Detail: "the response completed without any text"}
 }
 
+// heartbeat tells the server from time to time that the attempt goes on. Outside
+// an activity there is nobody to tell.
 func heartbeat(ctx context.Context) (stop func()) {
+	if !activity.IsActivity(ctx) {
+		return func() {}
+	}
 	done := make(chan struct{})
 	go func() {
 		tick := time.NewTicker(heartbeatEvery)

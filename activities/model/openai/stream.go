@@ -17,7 +17,7 @@ import (
 type event struct {
 	Type     string          `json:"type"`
 	Object   json.RawMessage `json:"object"`
-	Delta    json.RawMessage `json:"delta"`
+	Delta    any             `json:"delta"` // a text, as far as it is of use here
 	Response json.RawMessage `json:"response"`
 	Error    json.RawMessage `json:"error"`
 }
@@ -76,7 +76,7 @@ func readFrame(frame sse.Frame, call *model.Call, seen *strings.Builder, partial
 func read(e *event, call *model.Call, seen *strings.Builder, answer *transcript.Answer) (done bool, err error) {
 	switch e.Type {
 	case "response.output_text.delta":
-		text := textOf(e.Delta)
+		text, _ := e.Delta.(string)
 		seen.WriteString(text)
 		call.Observe(model.Event{Kind: model.EventText, Text: text})
 	case "response.completed", "response.incomplete", "response.failed":
