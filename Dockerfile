@@ -23,7 +23,8 @@ FROM debian:bookworm-slim AS runtime-worker
 RUN apt-get update \
     && apt-get install -y --no-install-recommends ca-certificates git openssh-client \
     && rm -rf /var/lib/apt/lists/* \
-    && useradd --uid 65532 --create-home --home-dir /home/nonroot nonroot \
+    && groupadd --gid 65532 nonroot \
+    && useradd --uid 65532 --gid 65532 --create-home --home-dir /home/nonroot nonroot \
     && install -d -o nonroot -g nonroot /var/lib/holdfast
 
 FROM gcr.io/distroless/static-debian12:nonroot AS runtime-standalone
