@@ -8,6 +8,8 @@ type GitLsRemoteInput struct {
 	// Timeout is the operation's own limit, retry included, as a duration;
 	// defaults to "120s" (G1).
 	Timeout string `json:"timeout,omitempty"`
+	// Admission is asked before every attempt; optional.
+	Admission *GitAdmission `json:"admission,omitempty"`
 }
 
 // GitFetchInput fetches into a checkout that exists.
@@ -18,6 +20,28 @@ type GitFetchInput struct {
 	Ref     string `json:"ref,omitempty"`
 	Auth    string `json:"auth,omitempty"`
 	Timeout string `json:"timeout,omitempty"`
+	// Admission is asked before every attempt; optional.
+	Admission *GitAdmission `json:"admission,omitempty"`
+}
+
+// GitAdmission names an activity of the gateway that says, before every attempt
+// of a Git operation, whether the attempt may still be made (G5): authority over
+// a workspace can be revoked, and a credential rotated, while a retry waits. It
+// is given a GitAdmissionRequest, is run once, within what is left of the
+// operation's timeout, and its result is not read. An error refuses the attempt:
+// the operation ends as failed, with reason "permission" and rule "G5/refused".
+type GitAdmission struct {
+	Activity string `json:"activity"`
+	// TaskQueue is that of the gateway's worker; defaults to the operation's own.
+	TaskQueue string `json:"task_queue,omitempty"`
+}
+
+// GitAdmissionRequest is what an admission activity is asked.
+type GitAdmissionRequest struct {
+	// Operation is "fetch" or "ls-remote".
+	Operation string `json:"operation"`
+	// Attempt counts from 1.
+	Attempt int `json:"attempt"`
 }
 
 // GitRequest is what one Git activity is asked for: the operation's input and

@@ -33,20 +33,20 @@ type Options struct {
 	// Delay before the next attempt; at least one millisecond is used, for zero
 	// would mean the server's own backoff.
 	Delay time.Duration
-	// Benign marks a failure that is part of a normal course, such as a parse
-	// error answered by plain text; it is not counted or logged as an error.
-	Benign bool
 	// Partial is what was complete when the attempt failed; it travels beside
 	// the failure and is read by [Partial].
 	Partial any
 }
 
 // New builds the error that an activity returns for f. The result must be
-// returned as it is, never wrapped.
+// returned as it is, never wrapped. It is benign to Temporal, which would log an
+// error for each otherwise: our failures are judged, and what follows from them
+// is reported, by us (I5).
 func New(f contract.Failure, o Options) error {
 	f.Message = Shorten(f.Message)
 	ao := temporal.ApplicationErrorOptions{
 		NonRetryable: !o.Retry,
+		Category:     temporal.ApplicationErrorCategoryBenign,
 		Details:      []any{f},
 	}
 	if o.Partial != nil {
@@ -54,9 +54,6 @@ func New(f contract.Failure, o Options) error {
 	}
 	if o.Retry {
 		ao.NextRetryDelay = max(o.Delay, time.Millisecond)
-	}
-	if o.Benign {
-		ao.Category = temporal.ApplicationErrorCategoryBenign
 	}
 	message := f.Message
 	if message == "" {

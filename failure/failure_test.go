@@ -52,6 +52,9 @@ func TestNewSetsWhatTheServerReads(t *testing.T) {
 		t.Errorf("retry now: non-retryable %v, delay %v, type %q; want false, 1ms, rate_limit",
 			app.NonRetryable(), app.NextRetryDelay(), app.Type())
 	}
+	if app.Category() != temporal.ApplicationErrorCategoryBenign {
+		t.Error("I5: a failure that is reported by us must be benign to the SDK, which logs an error otherwise")
+	}
 	if err := failure.New(f, failure.Options{Delay: time.Minute}); !errors.As(err, &app) || !app.NonRetryable() {
 		t.Error("a failure without Retry must be non-retryable")
 	}

@@ -34,18 +34,17 @@ func (r Recovery) Summary(d Decision, now time.Time) string {
 			tried = append(tried, name)
 		}
 	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "no completed response after %s", count(tries, "try", "tries"))
+	said := "no completed response after " + count(tries, "try", "tries")
 	if !r.State.OutageStarted.IsZero() {
-		fmt.Fprintf(&b, " over %s", roundSeconds(now.Sub(r.State.OutageStarted)))
+		said += " over " + roundSeconds(now.Sub(r.State.OutageStarted))
 	}
 	if len(tried) > 0 {
-		fmt.Fprintf(&b, " on %s", strings.Join(tried, ", "))
+		said += " on " + strings.Join(tried, ", ")
 	}
 	if !d.ResetAt.IsZero() {
-		fmt.Fprintf(&b, "; next reset at %s", d.ResetAt.UTC().Format(time.RFC3339))
+		said += "; next reset at " + d.ResetAt.UTC().Format(time.RFC3339)
 	}
-	return b.String()
+	return said
 }
 
 func count(n int, one, many string) string {

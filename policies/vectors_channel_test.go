@@ -46,8 +46,8 @@ func TestChannelVectors(t *testing.T) {
 		{"telegram_send", 2, nil, checkTelegramSend},
 		{"git_operation", 5, nil, checkGit},
 		{"git_runner", 12, map[string]string{
-			"authority-revoked":  "the workflow's check before run two (G5)",
-			"credential-rotated": "the workflow's check before run two (G5)",
+			"authority-revoked":  "checked in workflows (G5)",
+			"credential-rotated": "checked in workflows (G5)",
 		}, checkGit},
 		{"git_transient", 30, nil, checkGitTransient},
 		{"delivery_backoff", 4, nil, checkDeliveryBackoff},

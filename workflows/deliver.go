@@ -182,6 +182,7 @@ func (d *delivery) wait(ctx workflow.Context, f contract.Failure) (*contract.Sen
 		return s.expired(ctx, f), true
 	}
 	notice := fmt.Sprintf("wait %s: %s, attempt %d of %d", round(delay), f.Reason, d.used+1, s.route.envelope.Attempts)
+	workflow.GetLogger(ctx).Warn(failure.RetryLine(s.in.Channel, d.used+1, s.route.envelope.Attempts, f, delay), "rule", f.Rule)
 	s.state = "waiting"
 	s.describe(ctx, notice)
 	err := workflow.NewTimerWithOptions(ctx, delay, workflow.TimerOptions{Summary: notice}).Get(ctx, nil)

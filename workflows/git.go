@@ -39,7 +39,7 @@ const (
 func GitLsRemote(ctx workflow.Context, in contract.GitLsRemoteInput) (contract.GitResult, error) {
 	g := newGit(policies.OpLsRemote, contract.ActivityGitLsRemote, in.Timeout,
 		contract.GitRequest{URL: in.URL, Ref: in.Ref, Auth: in.Auth})
-	g.needURL = true
+	g.needURL, g.admission = true, in.Admission
 	return g.execute(ctx)
 }
 
@@ -48,7 +48,7 @@ func GitLsRemote(ctx workflow.Context, in contract.GitLsRemoteInput) (contract.G
 func GitFetch(ctx workflow.Context, in contract.GitFetchInput) (contract.GitResult, error) {
 	g := newGit(policies.OpFetch, contract.ActivityGitFetch, in.Timeout,
 		contract.GitRequest{Dir: in.Dir, URL: in.URL, Ref: in.Ref, Auth: in.Auth})
-	g.needDir = true
+	g.needDir, g.admission = true, in.Admission
 	return g.execute(ctx)
 }
 
@@ -60,6 +60,7 @@ type gitRead struct {
 	request   contract.GitRequest
 	needURL   bool
 	needDir   bool
+	admission *contract.GitAdmission
 
 	limit   time.Duration
 	started time.Time
@@ -121,6 +122,9 @@ func (g *gitRead) validate() string {
 		}
 		g.limit = d
 	}
+	if g.admission != nil && g.admission.Activity == "" {
+		return "the admission names no activity"
+	}
 	if g.needDir && g.request.Dir == "" {
 		return "no checkout is named; give its directory with --dir"
 	}
@@ -140,6 +144,9 @@ func (g *gitRead) left(ctx workflow.Context) time.Duration {
 
 // attempt runs the activity once.
 func (g *gitRead) attempt(ctx workflow.Context) (contract.GitResult, *contract.Failure) {
+	if refused := g.admit(ctx); refused != nil {
+		return contract.GitResult{}, refused
+	}
 	left := g.left(ctx)
 	if left < time.Millisecond {
 		return contract.GitResult{}, &contract.Failure{

@@ -100,7 +100,7 @@ func gitFailure(reason string, retry bool, floor time.Duration) error {
 		ms := floor.Milliseconds()
 		f.FloorMS, f.FloorSource = &ms, "retry-after"
 	}
-	return failure.New(f, failure.Options{Benign: retry})
+	return failure.New(f, failure.Options{})
 }
 
 func fails(reason string, retry bool) func() (contract.GitResult, error) {

@@ -46,7 +46,7 @@ func Review(ctx workflow.Context, in contract.ReviewInput) (contract.ReviewResul
 	if err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }); err != nil {
 		return r.result, err
 	}
-	workflow.SetCurrentDetails(ctx, cut("**"+r.result.Decision+"** "+r.result.Reason, maxDetails))
+	workflow.SetCurrentDetails(ctx, cut("**"+r.result.Decision+"** "+r.result.Reason, maxQuote))
 	return r.result, workflow.UpsertTypedSearchAttributes(ctx,
 		temporal.NewSearchAttributeKeyKeyword(contract.AttributeOutcome).ValueSet(r.result.Decision))
 }

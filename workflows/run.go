@@ -217,10 +217,5 @@ func (r *run) report(ctx workflow.Context, was, next policies.Decision, f contra
 		log.Warn(fmt.Sprintf("[FAILOVER] %s -> %s reason=%s", from, to, f.Reason), "rule", next.Rule)
 		return
 	}
-	floor := ""
-	if f.FloorMS != nil {
-		floor = fmt.Sprintf(" floor=%s", floorOf(f))
-	}
-	log.Warn(fmt.Sprintf("[RETRY] %s attempt=%d/%d reason=%s%s next_in=%s", to, next.Attempt, next.Of, f.Reason, floor, next.Delay),
-		"rule", next.Rule)
+	log.Warn(failure.RetryLine(to.String(), next.Attempt, next.Of, f, next.Delay), "rule", next.Rule)
 }

@@ -191,6 +191,7 @@ func (a *Attempt) Fail(ctx context.Context, fault *policies.Fault, v policies.Ve
 		return failure.New(f, failure.Options{})
 	}
 	activity.RecordHeartbeat(ctx, Evidence{Attempt: a.local, Proven: proven})
+	activity.GetLogger(ctx).Warn(failure.RetryLine(string(a.Surface), a.Number+1, a.Envelope.Attempts, f, delay), "rule", f.Rule)
 	return failure.New(f, failure.Options{Retry: true, Delay: delay})
 }
 

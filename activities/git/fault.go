@@ -124,12 +124,11 @@ func (a *Activities) fail(op policies.Operation, rec *attempt.Record, err error)
 	return report(failure.FromVerdict(&fault, verdict, message(&fault, verdict)))
 }
 
-// report is a failure on its way to the workflow, which owns the retry. One
-// that will be retried is no error yet, and the workflow's warning is to be the
-// only line about it (G8).
+// report is a failure on its way to the workflow, which owns the retry and
+// writes the one line about it (G8).
 func report(f contract.Failure) error {
 	f.Attempts = 1
-	return failure.New(f, failure.Options{Benign: f.RetrySame})
+	return failure.New(f, failure.Options{})
 }
 
 func (e *localError) failure() contract.Failure {

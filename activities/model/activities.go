@@ -2,7 +2,6 @@ package model
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -13,11 +12,11 @@ import (
 	"time"
 
 	"go.temporal.io/sdk/activity"
-	"go.temporal.io/sdk/worker"
 
 	"github.com/holdfast-dev/holdfast/contract"
 	"github.com/holdfast-dev/holdfast/failure"
 	"github.com/holdfast-dev/holdfast/internal/attempt"
+	"github.com/holdfast-dev/holdfast/internal/redact"
 	"github.com/holdfast-dev/holdfast/internal/transcript"
 	"github.com/holdfast-dev/holdfast/policies"
 )
@@ -131,6 +130,8 @@ func (a *Activities) Close() {
 // package failure, never retryable by the server, with what was complete as a
 // [transcript.Answer] beside it.
 func (a *Activities) Attempt(ctx context.Context, req transcript.Request) (transcript.Answer, error) {
+	ctx, cancel := beforeDeadline(ctx)
+	defer cancel()
 	x, err := a.prepare(ctx, req)
 	if err != nil {
 		return transcript.Answer{}, failure.New(*err, failure.Options{})
@@ -143,6 +144,18 @@ func (a *Activities) Attempt(ctx context.Context, req transcript.Request) (trans
 	}
 	answer.Text = cutText(answer.Text, maxPartial)
 	return transcript.Answer{}, failure.New(x.failure(ctx, callErr), failure.Options{Partial: answer})
+}
+
+// deadlineMargin is kept of an activity's time for its failure to travel in: the
+// SDK drops what comes after, and usage and text with it (M2.10).
+const deadlineMargin = 200 * time.Millisecond
+
+func beforeDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return context.WithCancel(ctx)
+	}
+	return context.WithDeadline(ctx, deadline.Add(-min(deadlineMargin, time.Until(deadline)/10)))
 }
 
 // maxPartial bounds the text, in bytes, that travels with a failure.
@@ -177,7 +190,11 @@ func (a *Activities) prepare(ctx context.Context, req transcript.Request) (*exch
 	key := ""
 	if req.Candidate.AuthProfile != "" {
 		var err error
-		if key, err = a.config.Secret(ctx, req.Candidate.AuthProfile); err != nil {
+		key, err = a.config.Secret(ctx, req.Candidate.AuthProfile)
+		if ctx.Err() != nil {
+			return nil, ended(ctx, name)
+		}
+		if err != nil {
 			return nil, &contract.Failure{
 				Surface: string(policies.SurfaceModel), Reason: string(policies.ReasonAuth), Rule: "I3/secret",
 				Failover: true, Permanent: true, Effect: string(policies.EffectNone),
@@ -185,6 +202,7 @@ func (a *Activities) prepare(ctx context.Context, req transcript.Request) (*exch
 					req.Candidate.AuthProfile, req.Candidate.AuthProfile),
 			}
 		}
+		redact.Add(key)
 	}
 	x := &exchange{provider: provider, record: attempt.New()}
 	x.call = Call{Request: req, BaseURL: provider.BaseURL, APIKey: key, Header: provider.Header, Client: a.clients[name]}
@@ -201,7 +219,7 @@ func (x *exchange) run(ctx context.Context, a *Activities) (transcript.Answer, e
 
 	sink := a.sinks.open(&x.call.Request)
 	defer sink.Close()
-	x.dog = &watchdog{limits: x.provider.Limits, streaming: x.call.Request.Streaming, started: time.Now(), record: x.record}
+	x.dog = &watchdog{limits: x.provider.Limits, streaming: x.call.Request.Streaming, record: x.record}
 	x.call.Observe = func(e Event) {
 		x.dog.observe(e, time.Now())
 		if e.Kind == EventText {
@@ -232,51 +250,6 @@ func spoken(a transcript.Answer, silence string) error {
 		return nil
 	}
 	return &StreamError{Reason: policies.ReasonEmptyResponse, Detail: "the response completed without any text"}
-}
-
-// failure judges what happened.
-func (x *exchange) failure(ctx context.Context, err error) contract.Failure {
-	fault := x.record.Fault(policies.SurfaceModel, err, time.Now())
-	fault.Provider = x.call.Request.Candidate.Provider
-	verdict, message := x.judge(ctx, &fault, err)
-	f := failure.FromVerdict(&fault, verdict, message)
-	f.Attempts = 1
-	return f
-}
-
-func (x *exchange) judge(ctx context.Context, fault *policies.Fault, err error) (policies.Verdict, string) {
-	var stall *StallError
-	var stream *StreamError
-	var provider *ProviderError
-	switch {
-	case errors.As(x.stall, &stall):
-		fault.Phase = stall.Phase
-		fault.Code = policies.EngineCode(policies.ReasonTimeout)
-		v := policies.Judge(fault)
-		v.Rule = "M2.3/" + WatchdogLabel
-		return v, stall.Error()
-	case ctx.Err() != nil:
-		return cancelled(ctx)
-	case errors.As(err, &stream):
-		fault.Code = policies.EngineCode(stream.Reason)
-		return policies.Judge(fault), stream.Error()
-	case errors.As(err, &provider):
-		fault.Type, fault.Code, fault.Message = provider.Type, provider.Code, provider.Message
-		return policies.Judge(fault), explainReported(fault)
-	}
-	return policies.Judge(fault), explain(fault)
-}
-
-func cancelled(ctx context.Context) (policies.Verdict, string) {
-	if errors.Is(context.Cause(ctx), worker.ErrWorkerShutdown) {
-		return policies.Verdict{Reason: policies.ReasonWorkerLost, RetrySame: true, Effect: policies.EffectNone, Rule: "M3.17/worker_stopping"},
-			"the worker stopped before the answer was complete"
-	}
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return policies.Verdict{Reason: policies.ReasonDeadline, Permanent: true, Effect: policies.EffectNone, Rule: "M3.1/deadline"},
-			"the run's deadline passed"
-	}
-	return policies.Verdict{Reason: policies.ReasonCancelled, Permanent: true, Effect: policies.EffectNone, Rule: "M3.13/cancelled"}, "cancelled"
 }
 
 func heartbeat(ctx context.Context) (stop func()) {

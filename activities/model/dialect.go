@@ -60,11 +60,14 @@ type StreamError struct {
 func (e *StreamError) Error() string { return fmt.Sprintf("%s: %s", e.Reason, e.Detail) }
 
 // ProviderError is an error that the provider reported inside an answer of
-// status 200 (P4.10). Message is the provider's guidance.
+// status 200 (P4.10). Message is the provider's guidance; Body is the error as
+// it came, for its details to be judged like those of an error answer. It is
+// never shown.
 type ProviderError struct {
 	Type    string
 	Code    string
 	Message string
+	Body    []byte
 }
 
 func (e *ProviderError) Error() string { return "the provider reported an error inside its answer" }

@@ -11,9 +11,14 @@ import (
 // maxGuidance bounds the provider's own words in an error.
 const maxGuidance = 300
 
-// explainReported says what the provider reported inside an answer.
+// explainReported says what the provider reported inside an answer, or, where
+// no request was made, what the dialect says itself.
 func explainReported(f *policies.Fault) string {
-	return join(f.Provider+" reported an error in its answer", shorten(redact.String(f.Message)))
+	guidance := shorten(redact.String(f.Message))
+	if f.Status == 0 {
+		return guidance
+	}
+	return join(f.Provider+" reported an error in its answer", guidance)
 }
 
 // explain says in one line what the provider answered: its status and its

@@ -103,10 +103,14 @@ func (a *Activities) agent(in contract.RunInput) (Agent, error) {
 }
 
 // targets lists the candidates in configured order, the requested model first,
-// each with every auth profile of its provider (M3.6).
+// each once and with every auth profile of its provider (M3.6).
 func (a *Activities) targets(agent Agent) ([]transcript.Target, error) {
 	var targets []transcript.Target
-	for _, name := range append([]string{agent.Model}, agent.Fallbacks...) {
+	names := append([]string{agent.Model}, agent.Fallbacks...)
+	for i, name := range names {
+		if slices.Contains(names[:i], name) {
+			continue
+		}
 		more, err := a.expand(name)
 		if err != nil {
 			return nil, err
@@ -118,7 +122,7 @@ func (a *Activities) targets(agent Agent) ([]transcript.Target, error) {
 
 func (a *Activities) find(name string) (provider string, model Model, err error) {
 	provider, wanted, ok := strings.Cut(name, "/")
-	if !ok {
+	if !ok || provider == "" || wanted == "" {
 		return "", Model{}, fmt.Errorf("the model %q is not of the form provider/model", name)
 	}
 	p, ok := a.config.Providers[provider]

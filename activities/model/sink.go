@@ -88,6 +88,7 @@ func (s *sinks) open(req *transcript.Request) *sink {
 	switch req.Sink.Kind {
 	case "log":
 		k.logger = s.logger
+		k.put("start", "")
 		return k
 	case "http":
 		if !s.allow(req.Sink.URL) {

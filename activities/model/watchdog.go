@@ -71,7 +71,6 @@ func (e *StallError) Timeout() bool { return true }
 type watchdog struct {
 	limits    Limits
 	streaming bool
-	started   time.Time
 	record    *attempt.Record
 
 	firstEvent  atomic.Int64 // Unix nanoseconds; 0 until it came
@@ -92,20 +91,13 @@ func (w *watchdog) observe(e Event, now time.Time) {
 
 // check returns the limit that is broken at now, or nil.
 func (w *watchdog) check(now time.Time) *StallError {
-	headersAt := w.record.Times().Headers
-	if headersAt.IsZero() {
-		limit := w.limits.HeadersNoStream
-		if w.streaming {
-			limit = w.limits.Headers
-		}
-		if now.Sub(w.started) > limit {
-			return &StallError{Phase: policies.PhaseHeaders, Waits: "response headers", Limit: limit}
-		}
-		return nil
+	times := w.record.Times()
+	if times.Headers.IsZero() {
+		return w.checkHeaders(times, now)
 	}
-	last := headersAt
-	if b := w.record.LastByteAt(); b.After(last) {
-		last = b
+	last := times.Headers
+	if times.LastByte.After(last) {
+		last = times.LastByte
 	}
 	silence := w.limits.Silence
 	if w.pinged.Load() {
@@ -113,7 +105,7 @@ func (w *watchdog) check(now time.Time) *StallError {
 	}
 	first := w.firstEvent.Load()
 	if first == 0 && w.streaming {
-		if now.Sub(headersAt) > w.limits.FirstEvent {
+		if now.Sub(times.Headers) > w.limits.FirstEvent {
 			return &StallError{Phase: policies.PhaseFirstEvent, Waits: "first event", Limit: w.limits.FirstEvent}
 		}
 	}
@@ -133,6 +125,22 @@ func (w *watchdog) check(now time.Time) *StallError {
 	}
 	return nil
 }
+
+// checkHeaders counts from when the request had a connection; until then the
+// transport's own limit holds.
+func (w *watchdog) checkHeaders(times attempt.Times, now time.Time) *StallError {
+	limit := w.limits.HeadersNoStream
+	if w.streaming {
+		limit = w.limits.Headers
+	}
+	if times.GotConn.IsZero() || now.Sub(times.GotConn) <= limit {
+		return nil
+	}
+	return &StallError{Phase: policies.PhaseHeaders, Waits: "response headers", Limit: limit}
+}
+
+// awaitsFirst reports whether a stream has had no event so far.
+func (w *watchdog) awaitsFirst() bool { return w.streaming && w.firstEvent.Load() == 0 }
 
 // watch looks until ctx ends and cancels the attempt with a *StallError when a
 // limit is broken, which closes the body under the reader.

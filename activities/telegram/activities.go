@@ -96,7 +96,7 @@ func (a *Activities) SendMessage(ctx context.Context, in contract.MessageInput) 
 	if verdict.Reason == policies.ReasonParseError {
 		f := failure.FromVerdict(&fault, verdict, explain(&fault))
 		f.Attempts = at.Number - in.Used
-		return contract.MessageResult{}, failure.New(f, failure.Options{Benign: true})
+		return contract.MessageResult{}, failure.New(f, failure.Options{})
 	}
 	return contract.MessageResult{}, at.Fail(ctx, &fault, verdict, explain(&fault))
 }

@@ -27,6 +27,8 @@ type Attempt struct {
 	Evidence json.RawMessage
 	// Context is what the activity's own is made of. Defaults to the test's.
 	Context context.Context
+	// Log takes what the activity logs. Defaults to nowhere.
+	Log slog.Handler
 }
 
 // Run makes one attempt of an activity and decodes its result, unless it failed.
@@ -37,8 +39,11 @@ func Run(t testing.TB, a Attempt, fn, in, result any) (evidence json.RawMessage,
 	if a.Context == nil {
 		a.Context = t.Context()
 	}
+	if a.Log == nil {
+		a.Log = slog.DiscardHandler
+	}
 	var suite testsuite.WorkflowTestSuite
-	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
+	suite.SetLogger(log.NewStructuredLogger(slog.New(a.Log)))
 	env := suite.NewTestActivityEnvironment()
 	env.SetTestTimeout(time.Minute)
 	env.RegisterActivity(fn)

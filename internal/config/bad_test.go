@@ -75,7 +75,7 @@ func TestBadConfigurations(t *testing.T) {
 		{"attempts of a channel", "channels: {telegram: {attempts: 3}}", `f:1:23: channel timings are built in and cannot be set: remove "attempts"`},
 		{"delay of all channels", "channels: {min_delay: 1s}", `f:1:12: channel timings are built in and cannot be set: remove "min_delay"`},
 		{"backoff beside the accounts", "channels: {discord: {accounts: {maxBackoff: 1s}}}", `f:1:33: channel timings are built in and cannot be set: remove "maxBackoff"`},
-		{"channels in a profile", "policies:\n  a: {discord: {attempts: 9}}", `f:2:7: channel timings are built in and cannot be set: remove "discord"`},
+		{"channels in a profile", "policies:\n  a: {discord: {attempts: 9}}", `f:2:7: "discord": channel timings (P1.1–P1.5) are built in and cannot be set; remove the key`},
 
 		// Auth profiles.
 		{"no source", models + "auth_profiles: {k: {provider: p, kind: api_key}}", `f:2:17: auth_profiles.k needs exactly one of value, file and command, and has none`},
@@ -151,7 +151,7 @@ f:6:10: expected a list, found text: write [a, b]`},
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			_, err := Parse("f", []byte(tt.text), env, WithKnownPolicies("default", "simple"))
+			_, err := Parse("f", []byte(tt.text), env)
 			if err == nil {
 				t.Fatalf("accepted:\n%s", tt.text)
 			}

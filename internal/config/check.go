@@ -9,13 +9,14 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+
+	"github.com/holdfast-dev/holdfast/policies/profiles"
 )
 
 // checker looks at what one value alone cannot tell: references, required keys
 // and values that exclude each other.
 type checker struct {
 	*decoder
-	options
 	c *Config
 	// bad holds the places of values that did not decode; what follows from
 	// that is not reported as well.
@@ -94,16 +95,7 @@ func (k *checker) keyPlace(path string) position {
 }
 
 func (k *checker) policies() {
-	if k.checkPolicy != nil {
-		for name, n := range k.c.Policies {
-			if n != nil {
-				k.addFrom(k.place("policies."+name), k.checkPolicy(name, n))
-			}
-		}
-	}
-	if k.checkOwn {
-		k.ownPolicies()
-	}
+	k.ownPolicies()
 	k.policy("policy", k.c.Policy)
 	for name, a := range k.c.Agents {
 		k.policy("agents."+name+".policy", a.Policy)
@@ -111,10 +103,10 @@ func (k *checker) policies() {
 }
 
 func (k *checker) policy(path, name string) {
-	if k.options.policies == nil || !k.set(path) || name == "" {
+	if !k.set(path) || name == "" {
 		return
 	}
-	known := append(sortedKeys(k.c.Policies), k.options.policies...)
+	known := append(sortedKeys(k.c.Policies), profiles.Names()...)
 	k.reference(path, "policy", name, known)
 }
 

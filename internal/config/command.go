@@ -15,18 +15,17 @@ type Command struct {
 
 // CommandContext is what the verbs need of the program that runs them.
 type CommandContext struct {
-	Flag    string // --config; empty if it was not given
-	Env     Env
-	Options []Option
-	Stdout  io.Writer
-	JSON    bool // --json
+	Flag   string // --config; empty if it was not given
+	Env    Env
+	Stdout io.Writer
+	JSON   bool // --json
 }
 
 func (c *CommandContext) load(file string) (*Config, error) {
 	if file == "" {
 		file = c.Flag
 	}
-	return LoadDefault(file, c.Env, c.Options...)
+	return LoadDefault(file, c.Env)
 }
 
 // report is the one object of --json (I1).

@@ -21,7 +21,7 @@ type Config struct {
 	// "default".
 	Policy string `yaml:"policy"`
 	// Policies are the user's own policy profiles, as they were written but
-	// with aliases, merge keys and variables expanded; see PolicyNode.
+	// with aliases, merge keys and variables expanded; see OwnPolicies.
 	Policies     map[string]*yaml.Node  `yaml:"policies"`
 	AuthProfiles map[string]AuthProfile `yaml:"auth_profiles"`
 	Providers    map[string]Provider    `yaml:"providers"`
@@ -40,14 +40,6 @@ type Config struct {
 
 // File is the name of the file that c came from; empty if there was none.
 func (c *Config) File() string { return c.file }
-
-// PolicyNode returns the user's own policy profile of that name: a mapping
-// whose nodes know their line and column in File, without aliases and with
-// variables expanded. The package that owns the profiles' keys decodes it.
-func (c *Config) PolicyNode(name string) (*yaml.Node, bool) {
-	n, ok := c.Policies[name]
-	return n, ok
-}
 
 // Temporal says which Temporal service is used. Empty fields leave the choice
 // to the flags and to the SDK's TEMPORAL_* environment and profile file, which

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"go.yaml.in/yaml/v3"
 )
 
 // I3: the section of the specification, as it stands there.
@@ -41,9 +40,9 @@ git:
 // anyEnv gives every variable a value.
 func anyEnv(name string) (string, bool) { return "value-of-" + name, true }
 
-func mustParse(t testing.TB, text string, opts ...Option) *Config {
+func mustParse(t testing.TB, text string) *Config {
 	t.Helper()
-	c, err := Parse("f.yaml", []byte(text), anyEnv, opts...)
+	c, err := Parse("f.yaml", []byte(text), anyEnv)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +51,7 @@ func mustParse(t testing.TB, text string, opts ...Option) *Config {
 
 func TestSpecificationExample(t *testing.T) {
 	t.Parallel()
-	c := mustParse(t, specExample, WithKnownPolicies("default"))
+	c := mustParse(t, specExample)
 	if got := c.AuthProfiles["openai-main"].Value.Reveal(); got != "value-of-OPENAI_API_KEY" {
 		t.Errorf("the variable was not expanded: %q", got)
 	}
@@ -103,7 +102,7 @@ providers: {p: {dialect: gemini, models: [m]}}
 agents:
   a: {model: p/m}
   b: {model: p/m, policy: mine, max_retries: 0, startup_buffering: false, slow_stream: {tokens_per_second: 1.5, for: 20s}, continue_mid_stream: true}
-`, WithKnownPolicies("default", "simple"))
+`)
 	a, b := c.Agents["a"], c.Agents["b"]
 	if !a.BuffersStartup() || a.SlowStream != (SlowStream{}) || a.ContinueMidStream || a.MaxRetries != nil || a.Policy != "simple" || a.Deadline != 30*time.Minute {
 		t.Errorf("defaults: %+v", a)
@@ -189,50 +188,35 @@ providers:
 	}
 }
 
-func TestPolicyNodesAndHook(t *testing.T) {
+// I3: the user's own policy profiles are read with aliases, merge keys and
+// variables expanded, and what is wrong with them is told at its place.
+func TestOwnPolicies(t *testing.T) {
 	t.Parallel()
-	const text = `
+	c, err := Parse("f", []byte(`
 policies:
   mine: &m
     extends: default
     rate_limit:
-      attempts: "${N}"
-      min: ${N}
-  other: {<<: *m, nested: [*m]}
-agents: {}
-`
-	var seen []string
-	c, err := Parse("f", []byte(text), func(string) (string, bool) { return "7", true },
-		WithPolicyCheck(func(name string, n *yaml.Node) error { seen = append(seen, name); return nil }))
+      attempts: ${N}
+  other: {<<: *m, max_retry_delay: 30s}
+`), func(string) (string, bool) { return "7", true })
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(seen) != 2 {
-		t.Errorf("checked %v", seen)
-	}
-	n, ok := c.PolicyNode("other")
-	if !ok {
-		t.Fatal("the profile is gone")
-	}
-	var got map[string]any
-	if err := n.Decode(&got); err != nil {
+	own, err := c.OwnPolicies()
+	if err != nil {
 		t.Fatal(err)
 	}
-	mine := map[string]any{"extends": "default", "rate_limit": map[string]any{"attempts": "7", "min": 7}}
-	want := map[string]any{"extends": "default", "rate_limit": mine["rate_limit"], "nested": []any{mine}}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+	if got := own["other"].Policy; got.RateLimit.Attempts != 7 || got.MaxRetryDelay != 30*time.Second {
+		t.Errorf("other = %+v", got)
 	}
-
-	_, err = Parse("f", []byte(text), anyEnv, WithPolicyCheck(func(_ string, n *yaml.Node) error {
-		return Errors{ErrorAt(n.Content[1], "no profile %q", "x"), {Message: "elsewhere"}}
-	}))
-	problems := `f:3:9: elsewhere
-f:4:14: no profile "x"
-f:8:10: elsewhere
-f:8:27: no profile "x"`
-	if err == nil || err.Error() != problems {
-		t.Errorf("errors of the hook: %v\nwant %s", err, problems)
+	for text, want := range map[string]string{
+		"policies:\n  mine:\n    extends: defualt\n":      `f:3:14: unknown policy profile "defualt" (did you mean "default"?)`,
+		"policies:\n  mine:\n    rate_limti: {max: 1s}\n": `f:3:5: unknown key "rate_limti" (did you mean "rate_limit"?)`,
+	} {
+		if _, err := Parse("f", []byte(text), anyEnv); err == nil || err.Error() != want {
+			t.Errorf("errors %v\nwant   %s", err, want)
+		}
 	}
 }
 
@@ -300,14 +284,14 @@ func TestLoadDefault(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	write(DefaultFile, "policy: at-default")
-	write(named, "policy: at-env")
-	write("flag.yaml", "policy: at-flag")
+	write(DefaultFile, "policy: simple")
+	write(named, "policy: fast-failover")
+	write("flag.yaml", "policy: claude-code")
 	for _, tt := range []struct {
 		flag string
 		env  Env
 		want string
-	}{{"flag.yaml", fromEnv, "at-flag"}, {"", fromEnv, "at-env"}, {"", env, "at-default"}, {"", nil, "at-default"}} {
+	}{{"flag.yaml", fromEnv, "claude-code"}, {"", fromEnv, "fast-failover"}, {"", env, "simple"}, {"", nil, "simple"}} {
 		c, err := LoadDefault(tt.flag, tt.env)
 		if err != nil || c.Policy != tt.want {
 			t.Errorf("LoadDefault(%q): %v, %v; want %s", tt.flag, c, err, tt.want)

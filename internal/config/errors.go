@@ -2,14 +2,12 @@ package config
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"unicode"
 
 	"github.com/holdfast-dev/holdfast/internal/redact"
-	"go.yaml.in/yaml/v3"
 )
 
 // Error is one problem of a configuration at its place. Line and Column count
@@ -24,12 +22,6 @@ type Error struct {
 // Error is "FILE:LINE:COLUMN: message".
 func (e *Error) Error() string {
 	return fmt.Sprintf("%s:%d:%d: %s", e.File, e.Line, e.Column, e.Message)
-}
-
-// ErrorAt returns a problem at the place of a node, for checks that are made
-// elsewhere (see WithPolicyCheck); the file is filled in here.
-func ErrorAt(n *yaml.Node, format string, args ...any) *Error {
-	return &Error{Line: n.Line, Column: n.Column, Message: fmt.Sprintf(format, args...)}
 }
 
 // Errors are all problems of a configuration in the order of the file; at most
@@ -69,28 +61,6 @@ func (p *problems) add(at position, format string, args ...any) {
 		return
 	}
 	p.list = append(p.list, &Error{p.file, at.line, at.column, fmt.Sprintf(format, args...)})
-}
-
-// addFrom takes over what a check elsewhere found; at is the place of errors
-// that name none.
-func (p *problems) addFrom(at position, err error) {
-	var many Errors
-	if errors.As(err, &many) {
-		for _, e := range many {
-			p.addFrom(at, e)
-		}
-		return
-	}
-	if one, ok := errors.AsType[*Error](err); ok {
-		if one.Line > 0 {
-			at = position{one.Line, one.Column}
-		}
-		p.add(at, "%s", one.Message)
-		return
-	}
-	if err != nil {
-		p.add(at, "%s", redact.Error(err))
-	}
 }
 
 // err returns what was collected, sorted and without repetitions, or nil.

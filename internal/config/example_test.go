@@ -19,11 +19,9 @@ func exampleEnv(name string) (string, bool) {
 	return "canary-" + name, slices.Contains(names, name)
 }
 
-var exampleOptions = []Option{WithKnownPolicies("default", "simple")}
-
 func loadExample(t testing.TB) *Config {
 	t.Helper()
-	c, err := Load(exampleFile, exampleEnv, exampleOptions...)
+	c, err := Load(exampleFile, exampleEnv)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,7 +24,7 @@ func FuzzParse(f *testing.F) {
 	}
 	env := func(name string) (string, bool) { return "canary-" + name, name != "NOPE" }
 	f.Fuzz(func(t *testing.T, text string) {
-		c, err := Parse("f", []byte(text), env, WithKnownPolicies("default"))
+		c, err := Parse("f", []byte(text), env)
 		if err != nil {
 			var all Errors
 			if !errors.As(err, &all) {

@@ -28,27 +28,6 @@ const maxFileSize = 4 << 20
 // none.
 type Env = func(name string) (value string, ok bool)
 
-// Option adds what other packages know to the checks of a configuration.
-type Option func(*options)
-
-type options struct {
-	policies    []string
-	checkPolicy func(name string, n *yaml.Node) error
-	checkOwn    bool
-}
-
-// WithKnownPolicies names the built-in policy profiles. Without it the names of
-// policies are not checked.
-func WithKnownPolicies(names ...string) Option {
-	return func(o *options) { o.policies = append([]string{}, names...) }
-}
-
-// WithPolicyCheck has each of the user's own policy profiles checked. An error
-// may be an *Error made with ErrorAt, or Errors of them, to name its place.
-func WithPolicyCheck(check func(name string, n *yaml.Node) error) Option {
-	return func(o *options) { o.checkPolicy = check }
-}
-
 // ReadError says that the file itself could not be read.
 type ReadError struct {
 	Path string
@@ -69,23 +48,23 @@ func (e *ReadError) Unwrap() error { return e.Err }
 // LoadDefault loads the file that the flag names, else the one that
 // HOLDFAST_CONFIG names, else ./holdfast.yaml (I1). A named file must exist;
 // without ./holdfast.yaml the configuration is empty. Errors are as of Load.
-func LoadDefault(flag string, env Env, opts ...Option) (*Config, error) {
+func LoadDefault(flag string, env Env) (*Config, error) {
 	if flag == "" && env != nil {
 		flag, _ = env(Variable)
 	}
 	if flag != "" {
-		return Load(flag, env, opts...)
+		return Load(flag, env)
 	}
-	c, err := Load(DefaultFile, env, opts...)
+	c, err := Load(DefaultFile, env)
 	if errors.Is(err, fs.ErrNotExist) {
-		return Parse("", nil, env, opts...)
+		return Parse("", nil, env)
 	}
 	return c, err
 }
 
 // Load reads and checks a file. The error is a *ReadError, or Errors with all
 // problems of the file; both mean exit status 2 (I1).
-func Load(path string, env Env, opts ...Option) (*Config, error) {
+func Load(path string, env Env) (*Config, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, &ReadError{path, err}
@@ -95,16 +74,12 @@ func Load(path string, env Env, opts ...Option) (*Config, error) {
 	if err != nil {
 		return nil, &ReadError{path, err}
 	}
-	return Parse(path, data, env, opts...)
+	return Parse(path, data, env)
 }
 
 // Parse checks a configuration in memory; file is only its name. The error is
 // of type Errors.
-func Parse(file string, data []byte, env Env, opts ...Option) (*Config, error) {
-	var o options
-	for _, opt := range opts {
-		opt(&o)
-	}
+func Parse(file string, data []byte, env Env) (*Config, error) {
 	d := &decoder{
 		problems: problems{file: file},
 		env:      env,
@@ -121,7 +96,7 @@ func Parse(file string, data []byte, env Env, opts ...Option) (*Config, error) {
 	}
 	c.setDefaults()
 	if !d.exhausted {
-		(&checker{decoder: d, c: c, options: o}).check()
+		(&checker{decoder: d, c: c}).check()
 	}
 	if err := d.err(); err != nil {
 		return nil, err

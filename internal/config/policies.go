@@ -10,14 +10,6 @@ import (
 	"github.com/holdfast-dev/holdfast/policies/profiles"
 )
 
-// Standard are the checks that every program of Holdfast makes: the names of
-// policies are known, and the user's own policy profiles are valid.
-func Standard() []Option {
-	return []Option{WithKnownPolicies(profiles.Names()...), withOwnPolicies}
-}
-
-func withOwnPolicies(o *options) { o.checkOwn = true }
-
 // OwnPolicies reads the user's own policy profiles, which may extend each other
 // and the built-in ones.
 func (c *Config) OwnPolicies() (map[string]profiles.Profile, error) {
@@ -39,6 +31,9 @@ func (c *Config) OwnPolicies() (map[string]profiles.Profile, error) {
 // ownPolicies reports what is wrong with the user's own policy profiles, each
 // problem at its place.
 func (k *checker) ownPolicies() {
+	if len(k.list) > 0 {
+		return // a value that could not be expanded would be reported twice
+	}
 	_, err := k.c.OwnPolicies()
 	for _, e := range flatten(err) {
 		var at *profiles.Error

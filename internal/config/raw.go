@@ -2,7 +2,6 @@ package config
 
 import (
 	"reflect"
-	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -14,24 +13,7 @@ func (d *decoder) raw(place position, n *yaml.Node, v reflect.Value, depth int) 
 		d.add(place, "expected a mapping, found %s", found(n))
 		return
 	}
-	copied := d.clone(n, depth)
-	for i := 0; i < len(copied.Content); i += 2 {
-		if key := copied.Content[i]; channelSection(key.Value) {
-			d.add(at(key), "channel timings are built in and cannot be set: remove %s", quote(key.Value))
-		}
-	}
-	v.Set(reflect.ValueOf(copied))
-}
-
-// channelSection tells keys by which a policy profile would set channel
-// timings (P1).
-func channelSection(key string) bool {
-	for _, word := range []string{"channel", "discord", "telegram"} {
-		if strings.HasPrefix(strings.ToLower(key), word) {
-			return true
-		}
-	}
-	return false
+	v.Set(reflect.ValueOf(d.clone(n, depth)))
 }
 
 // clone copies a tree without aliases and merge keys and with variables

@@ -71,7 +71,7 @@ func TestShowReadsBack(t *testing.T) {
 		"empty":   mustParse(t, ""),
 		"dollars": mustParse(t, models+"agents: {a: {model: p/alpha, system: \"$${A} $ $$ $$${B}\"}}\nstorage: {blobs: \"$${C}\"}"),
 	} {
-		again, err := Parse(c.File(), []byte(c.Show()), nil, exampleOptions...)
+		again, err := Parse(c.File(), []byte(c.Show()), nil)
 		if err != nil {
 			t.Errorf("%s: %v\n%s", name, err, c.Show())
 			continue

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/holdfast-dev/holdfast/internal/standalone"
 	"github.com/holdfast-dev/holdfast/internal/temporalserver"
 )
 
@@ -60,7 +61,7 @@ func (s *stage) next() []string {
 		remote += "--address " + s.ready.Address + " "
 	}
 	commands := []string{
-		remote + fmt.Sprintf("send --channel discord --to %s --text hello", discordChannel),
+		remote + fmt.Sprintf("send --channel discord --account %s --to %s --text hello", standalone.SimAccount, discordChannel),
 		remote + "run --prompt 'What is left to do?'",
 	}
 	if s.checkout != "" {

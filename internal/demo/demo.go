@@ -39,6 +39,9 @@ func Run(ctx context.Context, r *standalone.Ready) error {
 	for i, story := range stories() {
 		out.title(i+1, story.title)
 		t, err := story.play(ctx, s)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
 		if err != nil {
 			return errors.Join(out.err, fmt.Errorf("story %d: %w", i+1, err))
 		}

@@ -123,7 +123,11 @@ func toTelegram(ctx context.Context, s *stage) (told, error) {
 		for _, d := range r.Delivered {
 			t.notes = append(t.notes, note{fmt.Sprintf("part %d is message %s:", d.Part, d.MessageID), d.Text})
 		}
-		t.notes = append(t.notes, note{fmt.Sprintf("part %d is in doubt:", r.Part), r.Text})
+		doubt := fmt.Sprintf("part %d is in doubt:", r.Part)
+		if len(arrived) >= r.Part {
+			doubt = fmt.Sprintf("part %d is in doubt (it arrived, but nobody told):", r.Part)
+		}
+		t.notes = append(t.notes, note{doubt, r.Text})
 	}
 	return t, nil
 }

@@ -10,23 +10,21 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v3"
-
-	"github.com/holdfast-dev/holdfast/contract"
 )
 
 const root = "../.."
 
 type service struct {
 	Image           string
-	Build           any
+	Build           *struct{ Args map[string]string }
 	ContainerName   string `yaml:"container_name"`
 	Command         []string
 	Environment     yaml.Node
-	Healthcheck     any
+	Healthcheck     *struct{ Test []string }
 	Ports           []string
 	Restart         string
 	StopGracePeriod string `yaml:"stop_grace_period"`
-	Volumes         []string
+	Volumes         []any
 }
 
 // env is the environment of the service, whether written as a map or a list.
@@ -87,16 +85,40 @@ func TestPortsAreOnLoopback(t *testing.T) {
 	}
 }
 
-// I4: the namespace job registers every search attribute of the contract.
+// I4: the namespace job runs what internal/setup is tested for, with our own
+// image, on the namespace that the workers use.
 func TestNamespaceJob(t *testing.T) {
 	t.Parallel()
-	env := services(t)["namespace"].env(t)
-	if diff := cmp.Diff(contract.SearchAttributes(), strings.Fields(env["SEARCH_ATTRIBUTES"])); diff != "" {
-		t.Errorf("search attributes of the namespace job (-want +got):\n%s", diff)
+	job, worker := services(t)["namespace"], services(t)["worker"]
+	if diff := cmp.Diff([]string{"setup"}, job.Command); diff != "" {
+		t.Errorf("command of the namespace job (-want +got):\n%s", diff)
 	}
-	retention, err := time.ParseDuration(env["RETENTION"])
-	if err != nil || retention != 30*24*time.Hour {
-		t.Errorf("retention %q, want 30 days (720h)", env["RETENTION"])
+	if got := job.Build.Args["BINARY"]; got != "starter" {
+		t.Errorf("the namespace job is built from %q, want starter", got)
+	}
+	for _, name := range []string{"TEMPORAL_ADDRESS", "TEMPORAL_NAMESPACE"} {
+		if got, want := job.env(t)[name], worker.env(t)[name]; got != want || got == "" {
+			t.Errorf("%s of the namespace job is %q, of the worker %q", name, got, want)
+		}
+	}
+}
+
+// The health checks ask what proves readiness, over IPv4, with what the images have.
+func TestHealthChecks(t *testing.T) {
+	t.Parallel()
+	want := map[string][]string{
+		"postgres": {"CMD", "pg_isready", "-h", "127.0.0.1", "-U", "temporal"},
+		"temporal": {"CMD", "wget", "-q", "-O", "/dev/null", "http://127.0.0.1:7243/api/v1/system-info"},
+		"ui":       {"CMD", "wget", "-q", "-O", "/dev/null", "http://127.0.0.1:8080/healthz"},
+	}
+	got := map[string][]string{}
+	for name, s := range services(t) {
+		if s.Healthcheck != nil {
+			got[name] = s.Healthcheck.Test
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("health checks (-want +got):\n%s", diff)
 	}
 }
 
@@ -153,8 +175,8 @@ func TestDynamicConfig(t *testing.T) {
 	t.Parallel()
 	temporal := services(t)["temporal"]
 	path := temporal.env(t)["DYNAMIC_CONFIG_FILE_PATH"]
-	if want := []string{"./deploy/dynamicconfig.yaml:" + path + ":ro"}; cmp.Diff(want, temporal.Volumes) != "" {
-		t.Errorf("volumes %v, want %v", temporal.Volumes, want)
+	if want := []any{"./deploy:" + filepath.Dir(path) + ":ro"}; filepath.Base(path) != "dynamicconfig.yaml" || cmp.Diff(want, temporal.Volumes) != "" {
+		t.Errorf("volumes %v, want %v with %s", temporal.Volumes, want, path)
 	}
 	var got map[string][]struct{ Value any }
 	if err := yaml.Unmarshal(read(t, "deploy/dynamicconfig.yaml"), &got); err != nil {

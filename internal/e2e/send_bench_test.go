@@ -46,6 +46,7 @@ func BenchmarkSendRate(b *testing.B) {
 type rig struct {
 	temporal sdkclient.Client
 	holdfast *client.Client
+	discord  *discord.Server
 }
 
 func newRig(b *testing.B, o temporalserver.Options) *rig {
@@ -65,7 +66,7 @@ func newRig(b *testing.B, o temporalserver.Options) *rig {
 	if err != nil {
 		b.Fatal(err)
 	}
-	r := &rig{temporal: dial(b, s.Address())}
+	r := &rig{temporal: dial(b, s.Address()), discord: d}
 	r.holdfast = client.New(r.temporal)
 	w, err := workers.Start(r.temporal, workers.Options{Config: cfg, Queues: []string{"discord"}})
 	if err != nil {

@@ -198,7 +198,7 @@ func (s *stage) env(name string) (string, bool) {
 // work starts the workers of the configuration in this process.
 func (s *stage) work(interceptors ...interceptor.WorkerInterceptor) {
 	s.t.Helper()
-	c, err := config.Load(s.config, s.env, config.Standard()...)
+	c, err := config.Load(s.config, s.env)
 	if err != nil {
 		s.t.Fatal(err)
 	}

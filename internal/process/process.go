@@ -41,7 +41,7 @@ const connectPatience = 30 * time.Second
 
 // Worker serves until ctx ends, then drains.
 func Worker(ctx context.Context, o WorkerOptions) error {
-	c, err := config.LoadDefault(o.Config, o.Env, config.Standard()...)
+	c, err := config.LoadDefault(o.Config, o.Env)
 	if err != nil {
 		return err
 	}

@@ -139,7 +139,7 @@ func (p *running) start(ctx context.Context) (err error) {
 func (p *running) configure() (*config.Config, error) {
 	o := p.o
 	if !o.Simulate {
-		return config.LoadDefault(o.Config, o.Env, config.Standard()...)
+		return config.LoadDefault(o.Config, o.Env)
 	}
 	if o.Config != "" {
 		return nil, errTwoConfigs
@@ -152,7 +152,7 @@ func (p *running) configure() (*config.Config, error) {
 	if err := p.placeCheckouts(); err != nil {
 		return nil, err
 	}
-	return config.Parse("simulators", world.config(p.checkouts), o.Env, config.Standard()...)
+	return config.Parse("simulators", world.config(p.checkouts), o.Env)
 }
 
 var errTwoConfigs = errors.New("--simulate brings its own configuration; leave out --config")

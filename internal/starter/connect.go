@@ -37,7 +37,7 @@ func (s *session) connect(ctx context.Context) (*holdfast.Client, func(), error)
 // cannot be read, for want of a worker's variables, does not stand in the way.
 func (s *session) options() (client.Options, error) {
 	var file config.Temporal
-	c, err := config.LoadDefault(s.globals.Config, s.Env, config.Standard()...)
+	c, err := config.LoadDefault(s.globals.Config, s.Env)
 	switch {
 	case err == nil:
 		file = c.Temporal

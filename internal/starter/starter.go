@@ -84,7 +84,7 @@ func Main(ctx context.Context, p Program) int {
 		return s.fail(&usageError{err})
 	}
 	k.Bind(s, &config.CommandContext{
-		Flag: g.Globals.Config, Env: p.Env, Options: config.Standard(), Stdout: p.Out, JSON: g.Globals.JSON,
+		Flag: g.Globals.Config, Env: p.Env, Stdout: p.Out, JSON: g.Globals.JSON,
 	}, &explain.Env{In: p.In, Out: p.Out, JSON: g.Globals.JSON, Now: time.Now(), Profile: s.profile})
 	k.BindTo(ctx, (*context.Context)(nil))
 	return s.fail(k.Run())
@@ -93,7 +93,7 @@ func Main(ctx context.Context, p Program) int {
 // profile finds a policy profile: one of the configuration's own, or a built-in
 // one. A configuration that cannot be read hides none of the built-in ones.
 func (s *session) profile(name string) (profiles.Profile, error) {
-	c, err := config.LoadDefault(s.globals.Config, s.Env, config.Standard()...)
+	c, err := config.LoadDefault(s.globals.Config, s.Env)
 	if err == nil {
 		own, _ := c.OwnPolicies()
 		if p, ok := own[name]; ok {

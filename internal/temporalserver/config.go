@@ -88,9 +88,10 @@ func dynamicConfig() dynamicconfig.StaticClient {
 		dynamicconfig.TimerProcessorMaxPollRPS.Key():      5000,
 		dynamicconfig.VisibilityProcessorMaxPollRPS.Key(): 5000,
 
-		// A timer that is due within this span is put off to its end: with the
-		// default of 1 s, a wait of 400 ms took 1 s.
-		dynamicconfig.TimerProcessorMaxTimeShift.Key(): 10 * time.Millisecond,
+		// A timer that is due sooner than this after the queue was last read is put
+		// off to then, for clocks of several hosts that differ. The default of 1 s
+		// makes retries of half a second late by as much; here there is one clock.
+		dynamicconfig.TimerProcessorMaxTimeShift.Key(): 5 * time.Millisecond,
 
 		// With four partitions a few pollers leave tasks in partitions that nobody
 		// polls for seconds. Reading and writing must agree.

@@ -42,7 +42,7 @@ type Request struct {
 	Streaming       bool               `json:"streaming"`
 	// SilenceToken is the plan's.
 	SilenceToken string         `json:"silence_token,omitempty"`
-	Sink            *contract.Sink     `json:"sink,omitempty"`
+	Sink         *contract.Sink `json:"sink,omitempty"`
 }
 
 // Answer is what came back. On a failure the same type holds what was complete

@@ -49,7 +49,7 @@ func withExtends(prefix string, known []string) []string {
 }
 
 func (d *decoder) word(node *yaml.Node, key string) {
-	if node.Kind != yaml.ScalarNode || node.Tag != "!!str" || node.Value == "" {
+	if node.Kind != yaml.ScalarNode || node.ShortTag() != "!!str" || node.Value == "" {
 		d.fail(node, "%s: want the name of a policy profile", key)
 	}
 }
@@ -118,7 +118,7 @@ func (f field) read(p *policies.Policy, node *yaml.Node) (problem string) {
 
 func (f field) readInt(v *int, node *yaml.Node) string {
 	n, err := strconv.Atoi(node.Value)
-	if node.Tag != "!!int" || err != nil || float64(n) < f.min || float64(n) > f.max {
+	if node.ShortTag() != "!!int" || err != nil || float64(n) < f.min || float64(n) > f.max {
 		return fmt.Sprintf("want a whole number from %g to %g, not %s", f.min, f.max, written(node))
 	}
 	*v = n
@@ -127,7 +127,7 @@ func (f field) readInt(v *int, node *yaml.Node) string {
 
 func (f field) readFloat(v *float64, node *yaml.Node) string {
 	x, err := strconv.ParseFloat(node.Value, 64)
-	numeric := node.Tag == "!!int" || node.Tag == "!!float"
+	numeric := node.ShortTag() == "!!int" || node.ShortTag() == "!!float"
 	if !numeric || err != nil || math.IsNaN(x) || x < f.min || x > f.max {
 		return fmt.Sprintf("want a number from %g to %g, not %s", f.min, f.max, written(node))
 	}
@@ -137,7 +137,7 @@ func (f field) readFloat(v *float64, node *yaml.Node) string {
 
 func readBool(v *bool, node *yaml.Node) string {
 	b, err := strconv.ParseBool(node.Value)
-	if node.Tag != "!!bool" || err != nil {
+	if node.ShortTag() != "!!bool" || err != nil {
 		return fmt.Sprintf("want true or false, not %s", written(node))
 	}
 	*v = b
@@ -153,7 +153,7 @@ func (f field) readWord(v *string, node *yaml.Node) string {
 }
 
 func readString(v *string, node *yaml.Node) string {
-	if node.Kind != yaml.ScalarNode || node.Tag != "!!str" || node.Value == "" {
+	if node.Kind != yaml.ScalarNode || node.ShortTag() != "!!str" || node.Value == "" {
 		return fmt.Sprintf("want a name, not %s", written(node))
 	}
 	*v = node.Value
@@ -194,7 +194,7 @@ func written(node *yaml.Node) string {
 	case yaml.SequenceNode:
 		return "a list"
 	}
-	if node.Tag == "!!null" {
+	if node.ShortTag() == "!!null" {
 		return "nothing"
 	}
 	return strconv.Quote(node.Value)

@@ -3,7 +3,6 @@ package openai
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -148,35 +147,4 @@ func broken(err error) error {
 		return &model.StreamError{Reason: policies.ReasonMalformedStream, Detail: err.Error()}
 	}
 	return &model.StreamError{Reason: policies.ReasonStreamInterrupted, Detail: "the stream ended before its terminal event"}
-}
-
-// readDocument reads an answer that is one JSON document, asked for or not
-// (M2.4).
-func readDocument(body io.Reader, call *model.Call) (transcript.Answer, error) {
-	data, err := io.ReadAll(io.LimitReader(body, maxAnswer+1))
-	if err != nil {
-		return transcript.Answer{}, broken(err)
-	}
-	if len(data) > maxAnswer {
-		return transcript.Answer{}, &model.StreamError{Reason: policies.ReasonMalformedStream, Detail: "the answer is larger than 32 MiB"}
-	}
-	var probe struct {
-		Object string          `json:"object"`
-		Error  json.RawMessage `json:"error"`
-		Status string          `json:"status"`
-	}
-	if err := json.NewDecoder(bytes.NewReader(data)).Decode(&probe); err != nil {
-		if errors.Is(err, io.ErrUnexpectedEOF) {
-			return transcript.Answer{}, broken(err)
-		}
-		return transcript.Answer{}, &model.StreamError{Reason: policies.ReasonFormat, Detail: "the answer is not valid JSON"}
-	}
-	if probe.Status == "" && len(probe.Error) > 0 && string(probe.Error) != "null" {
-		return transcript.Answer{}, providerError(probe.Error)
-	}
-	answer, err := finish(data, "", transcript.Answer{})
-	if answer.Text != "" {
-		call.Observe(model.Event{Kind: model.EventText, Text: answer.Text})
-	}
-	return answer, err
 }
