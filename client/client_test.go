@@ -106,6 +106,7 @@ func TestSendStart(t *testing.T) {
 		want := map[string]string{
 			contract.AttributeKind: "send", contract.AttributeChannel: channel,
 			contract.AttributeAccount: "main", contract.AttributeDestination: "42",
+			contract.AttributeState: contract.StateRunning,
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s: search attributes (-want +got):\n%s", channel, diff)

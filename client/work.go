@@ -27,6 +27,7 @@ func (c *Client) Send(ctx context.Context, key string, in contract.SendInput) (*
 			contract.AttributeChannel, in.Channel,
 			contract.AttributeAccount, in.Account,
 			contract.AttributeDestination, in.To,
+			contract.AttributeState, contract.StateRunning,
 		),
 	})
 }
@@ -44,6 +45,7 @@ func (c *Client) Run(ctx context.Context, key string, in contract.RunInput) (*Ha
 			contract.AttributeKind, "run",
 			contract.AttributeProvider, provider,
 			contract.AttributeModel, model,
+			contract.AttributeState, contract.StateRunning,
 		),
 	})
 }
@@ -57,7 +59,7 @@ func (c *Client) GitLsRemote(ctx context.Context, key string, in contract.GitLsR
 	return start[contract.GitResult](ctx, c, order{
 		prefix: contract.PrefixGitLsRemote, key: key, workflow: contract.WorkflowGitLsRemote, queue: contract.QueueGit, input: in,
 		summary:    "git ls-remote",
-		attributes: attributes(contract.AttributeKind, "git-ls-remote"),
+		attributes: attributes(contract.AttributeKind, "git-ls-remote", contract.AttributeState, contract.StateRunning),
 	})
 }
 
@@ -72,7 +74,7 @@ func (c *Client) GitFetch(ctx context.Context, key string, in contract.GitFetchI
 	return start[contract.GitResult](ctx, c, order{
 		prefix: contract.PrefixGitFetch, key: key, workflow: contract.WorkflowGitFetch, queue: contract.QueueGit, input: in,
 		summary:    "git fetch",
-		attributes: attributes(contract.AttributeKind, "git-fetch"),
+		attributes: attributes(contract.AttributeKind, "git-fetch", contract.AttributeState, contract.StateRunning),
 	})
 }
 

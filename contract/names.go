@@ -70,6 +70,15 @@ const (
 	AttributeReason      = "HoldfastReason"
 )
 
+// Values of AttributeState. A send that holds a long floor is waiting, and a
+// review needs a decision for as long as it is open.
+const (
+	StateRunning     = "running"
+	StateWaiting     = "waiting"
+	StateNeedsReview = "needs_review"
+	StateDone        = "done"
+)
+
 // SearchAttributes lists every search attribute that must be registered.
 func SearchAttributes() []string {
 	return []string{

@@ -183,15 +183,24 @@ func (d *delivery) wait(ctx workflow.Context, f contract.Failure) (*contract.Sen
 	}
 	notice := fmt.Sprintf("wait %s: %s, attempt %d of %d", round(delay), f.Reason, d.used+1, s.route.envelope.Attempts)
 	workflow.GetLogger(ctx).Warn(failure.RetryLine(s.in.Channel, d.used+1, s.route.envelope.Attempts, f, delay), "rule", f.Rule)
-	s.state = "waiting"
+	s.state = contract.StateWaiting
 	s.describe(ctx, notice)
+	s.searchable(ctx, contract.StateWaiting)
 	err := workflow.NewTimerWithOptions(ctx, delay, workflow.TimerOptions{Summary: notice}).Get(ctx, nil)
 	s.state = "sending"
 	s.describe(ctx, "")
 	if err != nil {
 		return d.cancelled("cancelled while waiting; this part was not sent"), true
 	}
+	s.searchable(ctx, contract.StateRunning)
 	return nil, false
+}
+
+// searchable makes the state of a send that waits long known to the list.
+func (s *send) searchable(ctx workflow.Context, state string) {
+	if err := workflow.UpsertTypedSearchAttributes(ctx, keywords(contract.AttributeState, state)...); err != nil {
+		workflow.GetLogger(ctx).Warn("the state could not be made searchable", "error", err)
+	}
 }
 
 // expired says that waiting as long as the other side asked would pass the time

@@ -195,7 +195,7 @@ func (d *delivery) review(ctx workflow.Context, f contract.Failure) *contract.Se
 		TaskQueue:             contract.QueueWorkflows,
 		ParentClosePolicy:     enumspb.PARENT_CLOSE_POLICY_ABANDON,
 		WorkflowIDReusePolicy: enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
-		TypedSearchAttributes: sendAttributes(contract.WorkflowReview, s.in),
+		TypedSearchAttributes: sendAttributes(contract.WorkflowReview, contract.StateNeedsReview, s.in),
 		StaticSummary:         summary("review part %d of a send to %s %s", r.Part, s.in.Channel, s.in.To),
 	})
 	child := workflow.ExecuteChildWorkflow(cctx, contract.WorkflowReview, contract.ReviewInput{

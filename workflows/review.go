@@ -47,8 +47,7 @@ func Review(ctx workflow.Context, in contract.ReviewInput) (contract.ReviewResul
 		return r.result, err
 	}
 	workflow.SetCurrentDetails(ctx, cut("**"+r.result.Decision+"** "+r.result.Reason, maxQuote))
-	return r.result, workflow.UpsertTypedSearchAttributes(ctx,
-		temporal.NewSearchAttributeKeyKeyword(contract.AttributeOutcome).ValueSet(r.result.Decision))
+	return r.result, recordEnd(ctx, contract.Outcome(r.result.Decision), nil)
 }
 
 type review struct {
@@ -148,7 +147,7 @@ func (r *review) retry(ctx workflow.Context, d contract.ReviewDecision) error {
 		TaskQueue:             queueOf(send.Channel),
 		ParentClosePolicy:     enumspb.PARENT_CLOSE_POLICY_ABANDON,
 		WorkflowIDReusePolicy: enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
-		TypedSearchAttributes: sendAttributes(contract.WorkflowSend, send),
+		TypedSearchAttributes: sendAttributes(contract.WorkflowSend, contract.StateRunning, send),
 		StaticSummary:         summary("send to %s %s (retry after review)", send.Channel, send.To),
 	})
 	child := workflow.ExecuteChildWorkflow(ctx, contract.WorkflowSend, send)

@@ -84,30 +84,39 @@ func queueOf(channel string) string {
 
 // sendAttributes are the search attributes of a send and of what it leaves
 // behind (I4).
-func sendAttributes(kind string, in contract.SendInput) temporal.SearchAttributes {
-	var updates []temporal.SearchAttributeUpdate
-	for _, a := range [][2]string{
-		{contract.AttributeKind, strings.ToLower(kind)},
-		{contract.AttributeChannel, in.Channel},
-		{contract.AttributeAccount, in.Account},
-		{contract.AttributeDestination, in.To},
-	} {
-		if a[1] != "" {
-			updates = append(updates, temporal.NewSearchAttributeKeyKeyword(a[0]).ValueSet(a[1]))
-		}
-	}
-	return temporal.NewSearchAttributes(updates...)
+func sendAttributes(kind, state string, in contract.SendInput) temporal.SearchAttributes {
+	return temporal.NewSearchAttributes(keywords(
+		contract.AttributeKind, strings.ToLower(kind),
+		contract.AttributeChannel, in.Channel,
+		contract.AttributeAccount, in.Account,
+		contract.AttributeDestination, in.To,
+		contract.AttributeState, state,
+	)...)
 }
 
-// recordEnd makes the end of a workflow searchable.
-func recordEnd(ctx workflow.Context, outcome contract.Outcome, err *contract.Error) error {
-	updates := []temporal.SearchAttributeUpdate{
-		temporal.NewSearchAttributeKeyKeyword(contract.AttributeOutcome).ValueSet(string(outcome)),
-	}
+// recordEnd makes the end of a workflow searchable, with more attributes as
+// name and value in turn.
+func recordEnd(ctx workflow.Context, outcome contract.Outcome, err *contract.Error, more ...string) error {
+	reason := ""
 	if err != nil {
-		updates = append(updates, temporal.NewSearchAttributeKeyKeyword(contract.AttributeReason).ValueSet(err.Reason))
+		reason = err.Reason
 	}
-	return workflow.UpsertTypedSearchAttributes(ctx, updates...)
+	return workflow.UpsertTypedSearchAttributes(ctx, keywords(append(more,
+		contract.AttributeState, contract.StateDone,
+		contract.AttributeOutcome, string(outcome),
+		contract.AttributeReason, reason,
+	)...)...)
+}
+
+// keywords sets attributes given as name and value in turn, leaving out empty
+// values.
+func keywords(pairs ...string) (updates []temporal.SearchAttributeUpdate) {
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if pairs[i+1] != "" {
+			updates = append(updates, temporal.NewSearchAttributeKeyKeyword(pairs[i]).ValueSet(pairs[i+1]))
+		}
+	}
+	return updates
 }
 
 // keyOf is the caller's key in a workflow id.

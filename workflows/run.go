@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
@@ -31,7 +32,9 @@ func Run(ctx workflow.Context, in contract.RunInput) (contract.RunResult, error)
 	}
 	r.state, r.notice = string(result.Outcome), ""
 	workflow.SetCurrentDetails(ctx, r.details(result.Error))
-	return result, recordEnd(ctx, result.Outcome, result.Error)
+	provider, model, _ := strings.Cut(result.Requested, "/")
+	return result, recordEnd(ctx, result.Outcome, result.Error,
+		contract.AttributeProvider, provider, contract.AttributeModel, model)
 }
 
 type run struct {

@@ -185,6 +185,7 @@ func TestDynamicConfig(t *testing.T) {
 	want := map[string]any{
 		"history.transferProcessorMaxPollRPS":   5000,
 		"history.timerProcessorMaxPollRPS":      5000,
+		"history.timerProcessorMaxTimeShift":    "50ms",
 		"history.visibilityProcessorMaxPollRPS": 5000,
 		"matching.numTaskqueueReadPartitions":   1,
 		"matching.numTaskqueueWritePartitions":  1,

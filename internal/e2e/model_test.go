@@ -54,6 +54,7 @@ func TestModelThrottledThenOverloaded(t *testing.T) {
 	result := finish(s, h)
 	wantAnswer(t, result)
 	wantAttempts(t, result, "openai/gpt-5.1 rate_limit", "openai/gpt-5.1 overloaded", "openai/gpt-5.1")
+	s.wantAttributes(h.ID(), contract.AttributeProvider, "openai", contract.AttributeModel, "gpt-5.1", contract.AttributeState, contract.StateDone)
 	if early := s.world.OpenAI.Ledger().Early(0); len(early) > 0 {
 		t.Errorf("requests before their floor: %+v", early)
 	}
