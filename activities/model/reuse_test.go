@@ -65,10 +65,12 @@ func TestCancelledAtTheEnd(t *testing.T) {
 // request. How soon depends on the machine, so it is tried until it happens.
 func TestConnectionIsReused(t *testing.T) {
 	t.Parallel()
+	over := make(chan struct{}, 200) // the body ends once the answer has been delivered
 	s := serve(t, func(s *server, c net.Conn) {
 		r := bufio.NewReader(c)
 		for s.read(r) != nil {
 			_, _ = io.WriteString(c, chunkedHead+chunk(answered))
+			<-over
 			_, _ = io.WriteString(c, chunk(": bye\n\n")+"0\r\n\r\n")
 		}
 	})
@@ -77,6 +79,7 @@ func TestConnectionIsReused(t *testing.T) {
 		if r := attempt(t, a, request()); r.err != nil || r.Text != "one two" {
 			t.Fatalf("%q, %v", r.Text, r.err)
 		}
+		over <- struct{}{}
 		if s.conns.Load() < s.requests.Load() {
 			return
 		}

@@ -167,6 +167,18 @@ func TestNotice(t *testing.T) {
 	if len(r.lines) != 1 || r.lines[0].Type != "notice" || r.lines[0].Text != n.Text || r.lines[0].Notice == nil || r.lines[0].Notice.WaitMS != 8000 || r.lines[0].Notice.Sink != nil {
 		t.Errorf("%+v", r.lines)
 	}
+	// A redirect could lead where the operator allows nothing.
+	moved := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/elsewhere" {
+			t.Error("a redirect was followed")
+		}
+		http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
+	}))
+	t.Cleanup(moved.Close)
+	n.Sink = &contract.Sink{Kind: "http", URL: moved.URL}
+	if err := a.Notice(t.Context(), n); err != nil {
+		t.Error(err)
+	}
 	// A reader that does not answer holds it for a second at most.
 	over := make(chan struct{})
 	hangs := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-over }))
