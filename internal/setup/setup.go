@@ -127,7 +127,36 @@ func Apply(ctx context.Context, c client.Client, name string) (did []string, err
 	if err != nil {
 		return did, fmt.Errorf("add the search attributes to %q: %w", name, err)
 	}
-	return append(did, "added the search attributes "+strings.Join(missing, ", ")), nil
+	return append(did, "added the search attributes "+strings.Join(missing, ", ")), usable(ctx, c, name)
+}
+
+// refreshed is how long the parts of a server may know a namespace by its past:
+// twice the interval at which each reads the namespaces again.
+const refreshed = 4 * time.Second
+
+// usable waits until attributes that were just added can be used: first until a
+// list knows them, then for the other parts of the server.
+func usable(ctx context.Context, c client.Client, name string) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	tick := time.NewTicker(500 * time.Millisecond)
+	defer tick.Stop()
+	query := fmt.Sprintf("%s = 'setup'", contract.AttributeKind)
+	known := time.Time{}
+	for {
+		_, err := c.WorkflowService().CountWorkflowExecutions(ctx, &workflowservice.CountWorkflowExecutionsRequest{Namespace: name, Query: query})
+		switch {
+		case err == nil && known.IsZero():
+			known = time.Now()
+		case err == nil && time.Since(known) > refreshed:
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("the search attributes of %q are added, but not usable yet; run the command again in a minute: %w", name, ctx.Err())
+		case <-tick.C:
+		}
+	}
 }
 
 // absentSoon is absent for a namespace that may have been made a moment ago: the

@@ -32,10 +32,16 @@ const SimRepository = "hello.git"
 
 func startWorld() (*World, error) {
 	w, err := all.Start(simOptions())
+	if err != nil { // somebody took a port just now
+		w, err = all.Start(all.Options{})
+	}
 	if err != nil {
 		return nil, fmt.Errorf("start the simulators: %w", err)
 	}
 	backup, err := openai.Start(openai.Options{Addr: simAddr(4)})
+	if err != nil {
+		backup, err = openai.Start(openai.Options{})
+	}
 	if err != nil {
 		_ = w.Close()
 		return nil, fmt.Errorf("start the second model simulator: %w", err)

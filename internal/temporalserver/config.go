@@ -107,9 +107,6 @@ func dynamicConfig() dynamicconfig.StaticClient {
 		// The default of 10 list or count calls per second is one open UI page.
 		dynamicconfig.FrontendMaxNamespaceVisibilityRPSPerInstance.Key(): 200,
 
-		// A new search attribute is usable at once.
-		dynamicconfig.ForceSearchAttributesCacheRefreshOnRead.Key(): true,
-
 		// No calls to the vendor.
 		dynamicconfig.EnableServerVersionCheck.Key(): false,
 	}
