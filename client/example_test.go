@@ -1,0 +1,36 @@
+package client_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+
+	temporal "go.temporal.io/sdk/client"
+
+	"github.com/holdfast-dev/holdfast/client"
+	"github.com/holdfast-dev/holdfast/contract"
+)
+
+// A gateway derives the key from the message it answers, so that asking again
+// after a crash is asking for the same send.
+func ExampleClient_Send() {
+	ctx := context.Background()
+	t, err := temporal.Dial(temporal.Options{HostPort: "127.0.0.1:7233"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer t.Close()
+	h, err := client.New(t).Send(ctx, "reply-8841", contract.SendInput{
+		Channel: "discord", Account: "main", To: "1234", Text: "The build is green.", Format: contract.FormatMarkdown,
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	result, err := h.Get(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, r := range result.Receipts {
+		fmt.Println(result.Outcome, r.Part, r.MessageID)
+	}
+}
