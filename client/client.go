@@ -109,6 +109,7 @@ type order struct {
 	// identity is what of the input makes the work what it is; the whole input
 	// if nil.
 	identity   any
+	details    string // Markdown
 	summary    string
 	attributes temporal.SearchAttributes
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/holdfast-dev/holdfast/contract"
 	"github.com/holdfast-dev/holdfast/policies"
@@ -22,6 +23,7 @@ func (c *Client) Send(ctx context.Context, key string, in contract.SendInput) (*
 	return start[contract.SendResult](ctx, c, order{
 		prefix: contract.PrefixSend, key: key, workflow: contract.WorkflowSend, queue: queue, input: in,
 		summary: fmt.Sprintf("send to %s %s", in.Channel, in.To),
+		details: fmt.Sprintf("A message of %d characters to %s `%s`, account `%s`.", utf8.RuneCountInString(in.Text), in.Channel, in.To, in.Account),
 		attributes: attributes(
 			contract.AttributeKind, "send",
 			contract.AttributeChannel, in.Channel,
@@ -41,6 +43,7 @@ func (c *Client) Run(ctx context.Context, key string, in contract.RunInput) (*Ha
 	return start[contract.RunResult](ctx, c, order{
 		prefix: contract.PrefixRun, key: key, workflow: contract.WorkflowRun, queue: contract.QueueModel, input: in, identity: identity,
 		summary: strings.TrimSpace(fmt.Sprintf("run %s %s", in.Agent, in.Model)),
+		details: fmt.Sprintf("One turn of agent `%s` on a prompt of %d characters.", in.Agent, utf8.RuneCountInString(in.Prompt)),
 		attributes: attributes(
 			contract.AttributeKind, "run",
 			contract.AttributeProvider, provider,
@@ -59,6 +62,7 @@ func (c *Client) GitLsRemote(ctx context.Context, key string, in contract.GitLsR
 	return start[contract.GitResult](ctx, c, order{
 		prefix: contract.PrefixGitLsRemote, key: key, workflow: contract.WorkflowGitLsRemote, queue: contract.QueueGit, input: in,
 		summary:    "git ls-remote",
+		details:    "Lists the refs of a remote.",
 		attributes: attributes(contract.AttributeKind, "git-ls-remote", contract.AttributeState, contract.StateRunning),
 	})
 }
@@ -74,6 +78,7 @@ func (c *Client) GitFetch(ctx context.Context, key string, in contract.GitFetchI
 	return start[contract.GitResult](ctx, c, order{
 		prefix: contract.PrefixGitFetch, key: key, workflow: contract.WorkflowGitFetch, queue: contract.QueueGit, input: in,
 		summary:    "git fetch",
+		details:    fmt.Sprintf("Fetches into `%s`.", in.Dir),
 		attributes: attributes(contract.AttributeKind, "git-fetch", contract.AttributeState, contract.StateRunning),
 	})
 }

@@ -158,8 +158,9 @@ func beforeDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithDeadline(ctx, deadline.Add(-min(deadlineMargin, time.Until(deadline)/10)))
 }
 
-// maxPartial bounds the text, in bytes, that travels with a failure.
-const maxPartial = 64 << 10
+// maxPartial bounds the text, in bytes, that travels with a failure, which must
+// stay below the 4 KiB that the server keeps.
+const maxPartial = 2 << 10
 
 func cutText(s string, limit int) string {
 	if len(s) <= limit {
