@@ -47,9 +47,22 @@ type rig struct {
 	temporal sdkclient.Client
 	holdfast *client.Client
 	discord  *discord.Server
+	config   *config.Config
 }
 
 func newRig(b *testing.B, o temporalserver.Options) *rig {
+	r := newIdleRig(b, o)
+	r.work(b)
+	r.bare(b, r.discord.APIURL())
+	for range 30 { // past the first loads, which are faster than the rest
+		r.send(b)
+		r.minimum(b)
+	}
+	return r
+}
+
+// newIdleRig is a rig without workers.
+func newIdleRig(b *testing.B, o temporalserver.Options) *rig {
 	o.Listen, o.NoUI, o.SearchAttributes, o.Version = "127.0.0.1:0", true, contract.SearchAttributes(), "bench"
 	s, err := temporalserver.Start(b.Context(), o)
 	if err != nil {
@@ -66,19 +79,18 @@ func newRig(b *testing.B, o temporalserver.Options) *rig {
 	if err != nil {
 		b.Fatal(err)
 	}
-	r := &rig{temporal: dial(b, s.Address()), discord: d}
+	r := &rig{temporal: dial(b, s.Address()), discord: d, config: cfg}
 	r.holdfast = client.New(r.temporal)
-	w, err := workers.Start(r.temporal, workers.Options{Config: cfg, Queues: []string{"discord"}})
+	return r
+}
+
+// work starts the Holdfast worker.
+func (r *rig) work(b *testing.B) {
+	w, err := workers.Start(r.temporal, workers.Options{Config: r.config, Queues: []string{"discord"}})
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.Cleanup(w.Stop)
-	r.bare(b, d.APIURL())
-	for range 30 { // past the first loads, which are faster than the rest
-		r.send(b)
-		r.minimum(b)
-	}
-	return r
 }
 
 const bareQueue = "bench-bare"
@@ -203,6 +215,35 @@ func benchmarkRate(b *testing.B, o temporalserver.Options) {
 	b.ReportMetric(n/bare.Seconds(), "bare/s")
 	b.ReportMetric(n/send.Seconds(), "send/s")
 	b.ReportMetric(bare.Seconds()/send.Seconds(), "rate-ratio")
+}
+
+// BenchmarkDrain lets sends pile up without a worker, then starts one and
+// reports how fast it drains them (Q4). Run it with -benchtime 1x.
+func BenchmarkDrain(b *testing.B) {
+	b.Run("memory", func(b *testing.B) { benchmarkDrain(b, temporalserver.Options{Ephemeral: true}) })
+	b.Run("file", func(b *testing.B) { benchmarkDrain(b, temporalserver.Options{DataDir: b.TempDir()}) })
+}
+
+func benchmarkDrain(b *testing.B, o temporalserver.Options) {
+	const backlog = 500
+	r := newIdleRig(b, o)
+	var took time.Duration
+	for b.Loop() {
+		for i := range backlog {
+			_, err := r.holdfast.Send(b.Context(), fmt.Sprint("backlog-", b.N, "-", i), contract.SendInput{Channel: "discord", Account: "main", To: "1", Text: "hello"})
+			if err != nil {
+				b.Fatal(err)
+			}
+		}
+		before := len(r.discord.Ledger().Effects(discord.EffectMessage))
+		began := time.Now()
+		r.work(b)
+		if _, err := r.discord.Ledger().WaitEffects(b.Context(), discord.EffectMessage, before+backlog); err != nil {
+			b.Fatal(err)
+		}
+		took += time.Since(began)
+	}
+	b.ReportMetric(float64(b.N*backlog)/took.Seconds(), "drained/s")
 }
 
 // flood runs f n times, at most so many at once, and returns how long it took.
