@@ -56,6 +56,8 @@ func (e *InputError) Error() string { return e.Err.Error() }
 // Unwrap returns the cause.
 func (e *InputError) Unwrap() error { return e.Err }
 
+func inputError(e *contract.Error) error { return &InputError{errors.New(e.Message)} }
+
 // Handle is a started piece of work whose result is a T.
 type Handle[T any] struct {
 	client *Client
@@ -119,13 +121,19 @@ func start[T any](ctx context.Context, c *Client, o order) (*Handle[T], error) {
 	if o.key == "" {
 		o.key = NewKey()
 	}
+	if err := contract.ValidateKey(o.key); err != nil {
+		return nil, inputError(err)
+	}
 	id := o.prefix + o.key
 	if o.identity == nil {
 		o.identity = o.input
 	}
-	hash, err := payloadHash(o.identity)
+	hash, size, err := payloadHash(o.identity)
 	if err != nil {
 		return nil, err
+	}
+	if size > maxInput {
+		return nil, &InputError{fmt.Errorf("the input is %d bytes as JSON; at most %d are taken", size, maxInput)}
 	}
 	run, err := c.temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
 		ID:                                       id,
@@ -137,6 +145,7 @@ func start[T any](ctx context.Context, c *Client, o order) (*Handle[T], error) {
 		Memo:                                     map[string]any{contract.MemoPayloadHash: hash},
 		TypedSearchAttributes:                    o.attributes,
 		StaticSummary:                            shorten(o.summary, maxSummary),
+		StaticDetails:                            shorten(o.details, maxDetails),
 	}, o.workflow, o.input)
 	var started *serviceerror.WorkflowExecutionAlreadyStarted
 	switch {
@@ -166,19 +175,27 @@ func first[T any](ctx context.Context, c *Client, id, runID, hash string) (*Hand
 	return &Handle[T]{client: c, run: c.temporal.GetWorkflow(ctx, id, runID), Replayed: true}, nil
 }
 
+// maxInput bounds an input, as JSON, so that what follows from it (a plan, a
+// review with what was delivered before) stays below Temporal's 2 MiB for one
+// payload.
+const maxInput = 512 << 10
+
 // payloadHash identifies an input: the SHA-256 of its JSON, whose field order
-// is fixed by the type.
-func payloadHash(input any) (string, error) {
+// is fixed by the type. size is the JSON's.
+func payloadHash(input any) (hash string, size int, err error) {
 	data, err := json.Marshal(input)
 	if err != nil {
-		return "", err
+		return "", 0, err
 	}
 	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:]), nil
+	return hex.EncodeToString(sum[:]), len(data), nil
 }
 
 // maxSummary is the server's limit for a summary, in bytes.
 const maxSummary = 400
+
+// maxDetails bounds the details, far below the server's limit.
+const maxDetails = 2000
 
 func shorten(s string, limit int) string {
 	if len(s) <= limit {

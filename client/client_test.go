@@ -86,10 +86,10 @@ func TestSendKey(t *testing.T) {
 func TestSendStart(t *testing.T) {
 	t.Parallel()
 	for channel, queue := range map[string]string{
-		"telegram": contract.QueueTelegram, "discord": contract.QueueDiscord, "icq": contract.QueueWorkflows,
+		"telegram": contract.QueueTelegram, "discord": contract.QueueDiscord,
 	} {
 		n := newNamespace(t)
-		if _, err := client.New(n.temporal).Send(t.Context(), "k", contract.SendInput{Channel: channel, Account: "main", To: "42"}); err != nil {
+		if _, err := client.New(n.temporal).Send(t.Context(), "k", contract.SendInput{Channel: channel, Account: "main", To: "42", Text: "hello"}); err != nil {
 			t.Fatal(err)
 		}
 		o := n.starts[0]

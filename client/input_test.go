@@ -26,3 +26,31 @@ func TestGitAddressesAreCheckedFirst(t *testing.T) {
 		}
 	}
 }
+
+// C1: what cannot be taken is refused before it is started, so that the key is
+// still free for what was meant.
+func TestInputIsCheckedFirst(t *testing.T) {
+	t.Parallel()
+	c := New(nil)
+	good := contract.SendInput{Channel: "telegram", To: "1", Text: "hello"}
+	for name, try := range map[string]func() error{
+		"key": func() error { _, err := c.Send(t.Context(), "straße", good); return err },
+		"ttl": func() error {
+			in := good
+			in.TTL = "5"
+			_, err := c.Send(t.Context(), "k", in)
+			return err
+		},
+		"size": func() error {
+			in := good
+			in.Text = strings.Repeat("<", maxInput/6)
+			_, err := c.Send(t.Context(), "k", in)
+			return err
+		},
+		"prompt": func() error { _, err := c.Run(t.Context(), "k", contract.RunInput{}); return err },
+	} {
+		if err := try(); !errors.As(err, new(*InputError)) {
+			t.Errorf("%s: %v, want an InputError", name, err)
+		}
+	}
+}

@@ -11,13 +11,14 @@ import (
 )
 
 // Send starts a logical send under a key (C1); an empty key is made up. It
-// returns as soon as the send is durable.
+// returns as soon as the send is durable. Input that cannot be taken is an
+// [InputError], and does not use up the key.
 func (c *Client) Send(ctx context.Context, key string, in contract.SendInput) (*Handle[contract.SendResult], error) {
-	queue := contract.QueueWorkflows // the send is refused there if the channel is unknown
-	switch in.Channel {
-	case "discord":
-		queue = contract.QueueDiscord
-	case "telegram":
+	if err := in.Validate(); err != nil {
+		return nil, inputError(err)
+	}
+	queue := contract.QueueDiscord
+	if in.Channel == "telegram" {
 		queue = contract.QueueTelegram
 	}
 	return start[contract.SendResult](ctx, c, order{
@@ -37,6 +38,9 @@ func (c *Client) Send(ctx context.Context, key string, in contract.SendInput) (*
 // Run starts one turn of an agent. Where its live text goes is not part of what
 // the key stands for.
 func (c *Client) Run(ctx context.Context, key string, in contract.RunInput) (*Handle[contract.RunResult], error) {
+	if err := in.Validate(); err != nil {
+		return nil, inputError(err)
+	}
 	provider, model, _ := strings.Cut(in.Model, "/")
 	identity := in
 	identity.Sink = nil

@@ -160,6 +160,8 @@ func (g *gitRead) attempt(ctx workflow.Context) (contract.GitResult, *contract.F
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: left + gitGrace,
 		HeartbeatTimeout:    gitHeartbeat,
+		// A fetch may be writing refs: how it ended is told, not guessed.
+		WaitForCancellation: g.operation == policies.OpFetch,
 		RetryPolicy:         &temporal.RetryPolicy{MaximumAttempts: 1},
 		Summary:             fmt.Sprintf("git %s, attempt %d of %d", g.operation, g.charged, gitAttempts),
 	})
@@ -228,15 +230,13 @@ func spoken(d time.Duration) string {
 	return d.String()
 }
 
-// failed is the end of an operation by a failure. Where the other side named a
-// time, and it lies beyond the operation's own, it is passed on.
+// failed is the end of an operation by a failure. A time that the other side
+// named is passed on.
 func (g *gitRead) failed(ctx workflow.Context, fault contract.Failure) contract.GitResult {
 	e := &contract.Error{
 		Reason: fault.Reason, Message: fault.Message, Rule: fault.Rule, Attempts: g.charged + g.lost,
 	}
-	if floor := floorOf(fault); floor > 0 {
-		e.ResetAt = workflow.Now(ctx).Add(floor).UTC().Format(time.RFC3339)
-	}
+	e.ResetAt = resetAt(ctx, fault)
 	return contract.GitResult{Outcome: contract.OutcomeFailed, Error: e}
 }
 

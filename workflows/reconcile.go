@@ -199,7 +199,7 @@ func (d *delivery) review(ctx workflow.Context, f contract.Failure) *contract.Se
 		StaticSummary:         summary("review part %d of a send to %s %s", r.Part, s.in.Channel, s.in.To),
 	})
 	child := workflow.ExecuteChildWorkflow(cctx, contract.WorkflowReview, contract.ReviewInput{
-		SendID: s.id, Send: s.in, Review: r, Error: end.Error,
+		SendID: s.id, Send: withoutText(s.in), Review: r, Error: end.Error,
 	})
 	if err := child.GetChildWorkflowExecution().Get(cctx, nil); err != nil {
 		workflow.GetLogger(ctx).Error("the review workflow did not start", "review", r.Key, "error", err)
@@ -230,4 +230,11 @@ func (d *delivery) rest() string {
 		rest = append(rest, p.Text)
 	}
 	return strings.Join(rest, "\n")
+}
+
+// withoutText leaves out what a review holds anyway, so that its input is not
+// larger than a payload may be.
+func withoutText(in contract.SendInput) contract.SendInput {
+	in.Text = ""
+	return in
 }

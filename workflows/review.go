@@ -69,7 +69,7 @@ func (r *review) setup(ctx workflow.Context) error {
 		handle            func(workflow.Context, contract.ReviewDecision) error
 	}{
 		{contract.UpdateSettle, "Record the message id that the part got", validateSettle, r.settle},
-		{contract.UpdateRetry, "Send the part again as a new send", func(contract.ReviewDecision) error { return nil }, r.retry},
+		{contract.UpdateRetry, "Send the part again as a new send", validateRetry, r.retry},
 		{contract.UpdateAbandon, "Leave the part unsent", func(contract.ReviewDecision) error { return nil }, r.abandon},
 	} {
 		handle := func(ctx workflow.Context, d contract.ReviewDecision) (contract.ReviewResult, error) {
@@ -109,6 +109,13 @@ func (r *review) undecided() error {
 func validateSettle(d contract.ReviewDecision) error {
 	if d.Receipt == "" {
 		return errors.New("settle needs the message id that the part got (--receipt)")
+	}
+	return nil
+}
+
+func validateRetry(d contract.ReviewDecision) error {
+	if err := contract.ValidateKey(d.Key); err != nil {
+		return err
 	}
 	return nil
 }

@@ -1,7 +1,6 @@
 package workflows
 
 import (
-	"fmt"
 	"strings"
 	"time"
 
@@ -35,32 +34,11 @@ type route struct {
 
 // routeOf checks a send at planning, before anything leaves.
 func routeOf(in contract.SendInput) (route, *contract.Error) {
-	refuse := func(format string, args ...any) (route, *contract.Error) {
-		return route{}, &contract.Error{
-			Reason: string(policies.ReasonFormat), Rule: "C1/plan", Message: fmt.Sprintf(format, args...),
-		}
-	}
-	switch {
-	case in.To == "":
-		return refuse("the send names no destination (--to)")
-	case strings.TrimSpace(in.Text) == "":
-		return refuse("the send has no text (--text)")
-	}
-	switch in.OnUnknown {
-	case "", contract.OnUnknownReview, contract.OnUnknownResend, contract.OnUnknownDrop:
-	default:
-		return refuse("on_unknown %q is not review, resend or drop", in.OnUnknown)
-	}
-	switch in.Format {
-	case "", contract.FormatPlain, contract.FormatMarkdown, contract.FormatHTML:
-	default:
-		return refuse("format %q is not plain, markdown or html", in.Format)
+	if err := in.Validate(); err != nil {
+		return route{}, err
 	}
 	switch in.Channel {
 	case "discord":
-		if in.Format == contract.FormatHTML {
-			return refuse("Discord has no HTML messages; use --format markdown or plain")
-		}
 		return route{
 			channel: in.Channel, activity: contract.ActivityDiscordCreateMessage,
 			envelope: policies.EnvelopeDiscordSend, limit: plain(policies.ChunkDiscord, in.Format), keyed: true, readable: true,
@@ -71,7 +49,7 @@ func routeOf(in contract.SendInput) (route, *contract.Error) {
 			envelope: policies.EnvelopeChannel, limit: plain(policies.ChunkTelegram, in.Format),
 		}, nil
 	}
-	return refuse("there is no channel %q; known channels are discord and telegram", in.Channel)
+	return route{}, &contract.Error{Reason: string(policies.ReasonFormat), Rule: "C1/plan", Message: "the channel has no route"}
 }
 
 // queueOf is the task queue of the outside that a channel's sends touch.

@@ -104,12 +104,8 @@ func (s *send) plan(ctx workflow.Context) *contract.Error {
 		return err
 	}
 	s.route = route
-	ttl, err := parseTTL(s.in.TTL)
-	if err != nil {
-		return err
-	}
 	s.started = workflow.Now(ctx)
-	s.expires = s.started.Add(ttl)
+	s.expires = s.started.Add(ttlOf(s.in))
 	texts := []string{s.in.Text}
 	if limit := route.limit; limit.Len(s.in.Text) > limit.Max {
 		encoded := workflow.SideEffect(ctx, func(workflow.Context) any {
@@ -163,14 +159,10 @@ func (s *send) failed(f contract.Failure) *contract.Error {
 	return &contract.Error{Reason: f.Reason, Message: f.Message, Rule: f.Rule, Attempts: s.attempts}
 }
 
-func parseTTL(s string) (time.Duration, *contract.Error) {
-	if s == "" {
-		return DefaultTTL, nil
+// ttlOf is the time to live of a send that is valid.
+func ttlOf(in contract.SendInput) time.Duration {
+	if ttl, err := time.ParseDuration(in.TTL); err == nil {
+		return ttl
 	}
-	ttl, err := time.ParseDuration(s)
-	if err != nil || ttl <= 0 {
-		return 0, &contract.Error{Reason: string(policies.ReasonFormat), Rule: "C1/plan", Message: fmt.Sprintf(
-			"the time to live %q is not a positive duration such as 30m or 24h", s)}
-	}
-	return ttl, nil
+	return DefaultTTL
 }
