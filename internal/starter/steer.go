@@ -96,11 +96,11 @@ func (w *watch) follow(ctx context.Context) error {
 	for {
 		done, err := w.look(wait)
 		switch {
-		case done && err == nil, errors.As(err, new(*endError)):
+		case done && err == nil, errors.As(err, new(*endError)), errors.As(err, new(*workError)):
 			return err
 		case ctx.Err() != nil:
 			return &workError{w.id, w.runID, contract.OutcomeCancelled, "cancelled", "no longer watching " + w.id + ", which is not cancelled"}
-		case over(wait, err):
+		case over(wait, err) && w.runID != "":
 			w.session.showStarted(w.id, w.runID)
 			return nil
 		case err != nil:
@@ -128,7 +128,11 @@ func (w *watch) look(ctx context.Context) (done bool, err error) {
 	value, err := w.temporal.QueryWorkflow(ctx, w.id, "", contract.QueryState)
 	if err == nil && value.Get(&state) == nil && string(state) != w.last {
 		w.last = string(state)
-		printf(w.session.Out, "%s\n", w.last)
+		if w.session.globals.JSON {
+			fmt.Fprintln(w.session.Out, w.last)
+		} else {
+			printf(w.session.Out, "%s\n", w.last)
+		}
 	}
 	return false, nil
 }
