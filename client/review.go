@@ -3,6 +3,8 @@ package client
 import (
 	"context"
 	"fmt"
+	"strings"
+	"time"
 
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
@@ -28,10 +30,17 @@ func (c *Client) decide(ctx context.Context, key, update string, d contract.Revi
 // OpenReview is a review that waits for an operator.
 type OpenReview struct {
 	Key   string
-	Input contract.ReviewInput
+	Input contract.ReviewInput // empty if Unread is set
+	// Unread is why the review could not be asked for its texts, for instance
+	// because no worker answers.
+	Unread error
 }
 
-// Reviews lists the reviews that are open, newest first.
+// queryPatience is how long one review is waited for.
+const queryPatience = 5 * time.Second
+
+// Reviews lists the reviews that are open, newest first. One that cannot be
+// asked for its texts is listed without them.
 func (c *Client) Reviews(ctx context.Context) ([]OpenReview, error) {
 	var open []OpenReview
 	var page []byte
@@ -45,12 +54,9 @@ func (c *Client) Reviews(ctx context.Context) ([]OpenReview, error) {
 		}
 		for _, e := range list.GetExecutions() {
 			id := e.GetExecution().GetWorkflowId()
-			value, err := c.temporal.QueryWorkflow(ctx, id, "", contract.QueryState)
-			if err != nil {
-				return nil, err
-			}
-			r := OpenReview{Key: id[len(contract.PrefixReview):]}
-			if err := value.Get(&r.Input); err != nil {
+			r := OpenReview{Key: strings.TrimPrefix(id, contract.PrefixReview)}
+			r.Input, r.Unread = c.reviewInput(ctx, id)
+			if err := ctx.Err(); err != nil {
 				return nil, err
 			}
 			open = append(open, r)
@@ -59,4 +65,16 @@ func (c *Client) Reviews(ctx context.Context) ([]OpenReview, error) {
 			return open, nil
 		}
 	}
+}
+
+func (c *Client) reviewInput(ctx context.Context, id string) (contract.ReviewInput, error) {
+	ctx, cancel := context.WithTimeout(ctx, queryPatience)
+	defer cancel()
+	value, err := c.temporal.QueryWorkflow(ctx, id, "", contract.QueryState)
+	if err != nil {
+		return contract.ReviewInput{}, err
+	}
+	var in contract.ReviewInput
+	err = value.Get(&in)
+	return in, err
 }

@@ -14,8 +14,56 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/connect"
 )
 
-// cancelPatience is how long the outcome of cancelled work is waited for.
-const cancelPatience = 5 * time.Second
+const (
+	// startTimeout bounds a start that the server does not answer.
+	startTimeout = 15 * time.Second
+	// cancelPatience is how long cancelled work is waited for, and how long the
+	// server has to take the request.
+	cancelPatience = 5 * time.Second
+	// waitSlack is how much earlier than we Temporal may see the end of a wait.
+	waitSlack = time.Second
+)
+
+// begin starts work. The user's interrupt does not break a start off, as nobody
+// could tell then whether there is work to cancel: follow cancels it by its id.
+func begin[T any](ctx context.Context, s *session, start func(context.Context) (*holdfast.Handle[T], error)) (*holdfast.Handle[T], error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), startTimeout)
+	defer cancel()
+	s.sent = true
+	h, err := start(ctx)
+	if err != nil {
+		return nil, startError(err)
+	}
+	return h, nil
+}
+
+// bounded is ctx with the limit of --wait-timeout.
+func (s *session) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	if s.globals.WaitTimeout > 0 {
+		return context.WithTimeout(ctx, s.globals.WaitTimeout)
+	}
+	return context.WithCancel(ctx)
+}
+
+// over reports whether the limit of ctx has come. Temporal may say so a moment
+// before ctx does.
+func over(ctx context.Context, err error) bool {
+	if ctx.Err() != nil {
+		return true
+	}
+	deadline, ok := ctx.Deadline()
+	return ok && unanswered(err) && time.Until(deadline) < waitSlack
+}
+
+// unanswered reports whether err says that the server did not answer in time,
+// or not at all.
+func unanswered(err error) bool {
+	return errors.As(err, new(*serviceerror.Unavailable)) || errors.As(err, new(*serviceerror.DeadlineExceeded)) ||
+		errors.Is(err, context.DeadlineExceeded)
+}
 
 // followed is the end of a piece of work as the starter saw it.
 type followed[T any] struct {
@@ -26,21 +74,18 @@ type followed[T any] struct {
 // follow waits for the result of started work. The user's interrupt cancels it
 // and waits a little for its outcome.
 func follow[T any](ctx context.Context, s *session, h *holdfast.Handle[T]) (followed[T], error) {
-	if !s.globals.Wait {
+	if !s.globals.Wait && ctx.Err() == nil {
 		return followed[T]{started: true}, nil
 	}
-	wait := context.WithoutCancel(ctx)
-	if s.globals.WaitTimeout > 0 {
-		var cancel context.CancelFunc
-		wait, cancel = context.WithTimeout(wait, s.globals.WaitTimeout)
-		defer cancel()
-	}
-	wait, give := context.WithCancel(wait)
+	wait, give := s.bounded(context.WithoutCancel(ctx))
 	defer give()
+	asked := make(chan error, 1)
 	stop := context.AfterFunc(ctx, func() {
 		fmt.Fprintln(s.Err, "cancelling", h.ID())
-		_ = h.Cancel(context.WithoutCancel(ctx))
 		time.AfterFunc(cancelPatience, give)
+		ask, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelPatience)
+		defer cancel()
+		asked <- h.Cancel(ask)
 	})
 	defer stop()
 	if s.Terminal && !s.globals.JSON && !s.viewed {
@@ -52,14 +97,33 @@ func follow[T any](ctx context.Context, s *session, h *holdfast.Handle[T]) (foll
 	case err == nil:
 		return followed[T]{result: result}, nil
 	case ctx.Err() != nil && wait.Err() != nil:
-		return followed[T]{}, &workError{h.ID(), h.RunID(), contract.OutcomeCancelled, "cancelled", fmt.Sprintf(
-			"%s was asked to stop and has not ended yet; follow it with: starter watch %s", h.ID(), h.ID())}
-	case wait.Err() != nil, s.globals.WaitTimeout > 0 && errors.As(err, new(*serviceerror.DeadlineExceeded)):
-		// Temporal may see the end of the wait a moment before we do.
+		return followed[T]{}, &workError{h.ID(), h.RunID(), contract.OutcomeCancelled, "cancelled", left(h.ID(), <-asked)}
+	case over(wait, err):
 		return followed[T]{started: true}, nil
 	}
 	return followed[T]{}, ended(h.ID(), h.RunID(), err)
 }
+
+// left says what became of work that was left after an interrupt.
+func left(id string, err error) string {
+	if err != nil {
+		return fmt.Sprintf("%s could not be asked to stop: %v; it goes on; try again with: starter cancel %s", id, err, id)
+	}
+	return fmt.Sprintf("%s was asked to stop and has not ended yet; follow it with: starter watch %s", id, id)
+}
+
+// lostError says that Temporal stopped answering while work was waited for.
+type lostError struct {
+	id, runID string
+	err       error
+}
+
+func (e *lostError) Error() string {
+	return fmt.Sprintf("Temporal stopped answering before %s ended; the work is kept and goes on when the server is back; follow it with: starter watch %s: %v",
+		e.id, e.id, e.err)
+}
+
+func (e *lostError) Unwrap() error { return e.err }
 
 // ended explains work that closed without an answer of its own.
 func ended(id, runID string, err error) error {
@@ -70,8 +134,8 @@ func ended(id, runID string, err error) error {
 		return &workError{id, runID, contract.OutcomeCancelled, "cancelled", id + " was cancelled before it could answer"}
 	case errors.As(err, &terminated):
 		return &workError{id, runID, contract.OutcomeFailed, "unclassified", id + " was terminated by an operator"}
-	case errors.As(err, new(*serviceerror.Unavailable)):
-		return &connect.UnreachableError{Address: "the given address", Err: err}
+	case unanswered(err):
+		return &lostError{id, runID, err}
 	}
 	return err
 }
@@ -82,7 +146,7 @@ func startError(err error) error {
 	if errors.As(err, &conflict) || errors.As(err, new(*holdfast.InputError)) {
 		return &usageError{err}
 	}
-	if errors.As(err, new(*serviceerror.Unavailable)) || errors.Is(err, context.DeadlineExceeded) {
+	if unanswered(err) {
 		return &connect.UnreachableError{Address: "the given address", Err: err}
 	}
 	var missing *serviceerror.NamespaceNotFound
@@ -100,11 +164,7 @@ func startError(err error) error {
 func conclude[T any](s *session, h *holdfast.Handle[T], f followed[T], outcome func(T) contract.Outcome, show func(T)) error {
 	id, run := h.ID(), h.RunID()
 	if f.started {
-		if s.globals.JSON {
-			s.object(&id, &run, map[string]any{"outcome": contract.OutcomeStarted})
-		} else {
-			fmt.Fprintln(s.Out, "started", id)
-		}
+		s.showStarted(id, run)
 		return nil
 	}
 	if s.globals.JSON {
@@ -113,4 +173,13 @@ func conclude[T any](s *session, h *holdfast.Handle[T], f followed[T], outcome f
 		show(f.result)
 	}
 	return end(outcome(f.result))
+}
+
+// showStarted says that work goes on and is not waited for.
+func (s *session) showStarted(id, runID string) {
+	if s.globals.JSON {
+		s.object(&id, &runID, map[string]any{"outcome": contract.OutcomeStarted})
+		return
+	}
+	printf(s.Out, "started %s\n", id)
 }

@@ -2,7 +2,6 @@ package starter
 
 import (
 	"context"
-	"fmt"
 	"path/filepath"
 
 	holdfast "github.com/holdfast-dev/holdfast/client"
@@ -25,7 +24,7 @@ type GitLsRemoteCmd struct {
 
 // Run lists.
 func (c *GitLsRemoteCmd) Run(s *session, ctx context.Context) error {
-	return s.git(ctx, func(h *holdfast.Client) (*holdfast.Handle[contract.GitResult], error) {
+	return s.git(ctx, func(ctx context.Context, h *holdfast.Client) (*holdfast.Handle[contract.GitResult], error) {
 		return h.GitLsRemote(ctx, s.globals.Key, contract.GitLsRemoteInput{URL: c.URL, Ref: c.Ref, Auth: c.Auth, Timeout: c.Timeout})
 	})
 }
@@ -45,20 +44,22 @@ func (c *GitFetchCmd) Run(s *session, ctx context.Context) error {
 	if err != nil {
 		return usagef("--dir: %w", err)
 	}
-	return s.git(ctx, func(h *holdfast.Client) (*holdfast.Handle[contract.GitResult], error) {
+	return s.git(ctx, func(ctx context.Context, h *holdfast.Client) (*holdfast.Handle[contract.GitResult], error) {
 		return h.GitFetch(ctx, s.globals.Key, contract.GitFetchInput{Dir: dir, URL: c.URL, Ref: c.Ref, Auth: c.Auth, Timeout: c.Timeout})
 	})
 }
 
-func (s *session) git(ctx context.Context, start func(*holdfast.Client) (*holdfast.Handle[contract.GitResult], error)) error {
+func (s *session) git(ctx context.Context, start func(context.Context, *holdfast.Client) (*holdfast.Handle[contract.GitResult], error)) error {
 	client, closeClient, err := s.connect(ctx)
 	if err != nil {
 		return err
 	}
 	defer closeClient()
-	h, err := start(client)
+	h, err := begin(ctx, s, func(ctx context.Context) (*holdfast.Handle[contract.GitResult], error) {
+		return start(ctx, client)
+	})
 	if err != nil {
-		return startError(err)
+		return err
 	}
 	f, err := follow(ctx, s, h)
 	if err != nil {
@@ -74,12 +75,12 @@ func (s *session) showGit(id string, r contract.GitResult) {
 		s.lament(id, r.Outcome, r.Error)
 		return
 	}
-	fmt.Fprintf(s.Out, "%s %s\n", r.Outcome, id)
+	printf(s.Out, "%s %s\n", r.Outcome, id)
 	for _, ref := range r.Refs {
-		fmt.Fprintf(s.Out, "  %s  %s\n", ref.OID, ref.Name)
+		printf(s.Out, "  %s  %s\n", ref.OID, ref.Name)
 	}
 	for _, u := range r.Updated {
-		fmt.Fprintf(s.Out, "  %s  %s -> %s\n", u.Ref, short(u.Old), short(u.New))
+		printf(s.Out, "  %s  %s -> %s\n", u.Ref, short(u.Old), short(u.New))
 	}
 }
 

@@ -34,7 +34,7 @@ func liveLine[T any](ctx context.Context, s *session, h *holdfast.Handle[T]) (st
 				return
 			case <-tick.C:
 				if line := status(ctx, h); line != "" {
-					fmt.Fprint(s.Err, clearLine, line)
+					fmt.Fprint(s.Err, clearLine, clean(line))
 					shown = true
 				}
 			}

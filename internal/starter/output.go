@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
+	"strings"
+	"unicode"
 
 	"github.com/holdfast-dev/holdfast/contract"
 )
@@ -27,6 +30,22 @@ func (s *session) object(id, runID *string, result any) {
 	fmt.Fprintf(s.Out, "%s,%s\n", bytes.TrimSuffix(ids, []byte("}")), bytes.TrimPrefix(body, []byte("{")))
 }
 
+// clean takes the control characters out of text of the other side, which a
+// terminal would obey; newlines and tabs stay.
+func clean(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) && r != '\n' && r != '\t' {
+			return -1
+		}
+		return r
+	}, text)
+}
+
+// printf prints text that may hold words of the other side.
+func printf(w io.Writer, format string, args ...any) {
+	_, _ = io.WriteString(w, clean(fmt.Sprintf(format, args...)))
+}
+
 // end is the exit status of an outcome, as an error.
 func end(o contract.Outcome) error {
 	if status := o.ExitStatus(); status != contract.ExitOK {
@@ -39,10 +58,10 @@ func end(o contract.Outcome) error {
 // the detail.
 func (s *session) lament(id string, o contract.Outcome, e *contract.Error) {
 	if e == nil {
-		fmt.Fprintf(s.Err, "%s: %s\n", id, o)
+		printf(s.Err, "%s: %s\n", id, o)
 		return
 	}
-	fmt.Fprintf(s.Err, "%s: %s: %s\n", id, o, e.Message)
+	printf(s.Err, "%s: %s: %s\n", id, o, e.Message)
 	detail := fmt.Sprintf("  reason %s", e.Reason)
 	if e.Rule != "" {
 		detail += ", rule " + e.Rule
@@ -53,5 +72,5 @@ func (s *session) lament(id string, o contract.Outcome, e *contract.Error) {
 	if e.ResetAt != "" {
 		detail += ", reset at " + e.ResetAt
 	}
-	fmt.Fprintln(s.Err, detail)
+	printf(s.Err, "%s\n", detail)
 }

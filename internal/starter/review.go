@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"unicode"
 
 	"go.temporal.io/api/serviceerror"
 
+	holdfast "github.com/holdfast-dev/holdfast/client"
 	"github.com/holdfast-dev/holdfast/contract"
 )
 
@@ -29,30 +32,73 @@ func (ReviewListCmd) Run(s *session, ctx context.Context) error {
 		return err
 	}
 	defer closeClient()
+	ctx, cancel := s.bounded(ctx)
+	defer cancel()
 	open, err := client.Reviews(ctx)
 	if err != nil {
-		return startError(err)
+		return s.late(ctx, err, "the reviews could not be listed")
 	}
+	s.showReviews(open)
+	return nil
+}
+
+// late is err, or why it came if --wait-timeout broke the request off.
+func (s *session) late(ctx context.Context, err error, what string) error {
+	if s.globals.WaitTimeout > 0 && over(ctx, err) && !s.interrupted() {
+		return fmt.Errorf("%s within %v; try again with a longer --wait-timeout: %w", what, s.globals.WaitTimeout, err)
+	}
+	return startError(err)
+}
+
+func (s *session) showReviews(open []holdfast.OpenReview) {
 	if s.globals.JSON {
 		type row struct {
 			Key string `json:"key"`
 			contract.ReviewInput
+			Unread string `json:"unread,omitempty"`
 		}
 		rows := []row{}
 		for _, o := range open {
-			rows = append(rows, row{o.Key, o.Input})
+			r := row{Key: o.Key, ReviewInput: o.Input}
+			if o.Unread != nil {
+				r.Unread = o.Unread.Error()
+			}
+			rows = append(rows, r)
 		}
 		s.object(nil, nil, map[string]any{"outcome": contract.OutcomeListed, "reviews": rows})
-		return nil
+		return
 	}
 	if len(open) == 0 {
 		fmt.Fprintln(s.Out, "no open reviews")
 	}
 	for _, o := range open {
-		fmt.Fprintf(s.Out, "%s  part %d to %s %s\n", o.Key, o.Input.Review.Part, o.Input.Send.Channel, o.Input.Send.To)
-		s.showReview(o.Input.Review)
+		if o.Unread != nil {
+			printf(s.Out, "%s  its texts cannot be read now: %v\n", o.Key, o.Unread)
+			continue
+		}
+		printf(s.Out, "%s  part %d to %s %s\n", o.Key, o.Input.Review.Part, o.Input.Send.Channel, o.Input.Send.To)
+		s.showReview(brief(o.Input.Review))
 	}
-	return nil
+}
+
+// maxListed is how many characters of a text a list shows.
+const maxListed = 200
+
+// brief is r with its texts shortened for a list.
+func brief(r contract.Review) contract.Review {
+	r.Text = shorten(r.Text)
+	r.Delivered = slices.Clone(r.Delivered)
+	for i := range r.Delivered {
+		r.Delivered[i].Text = shorten(r.Delivered[i].Text)
+	}
+	return r
+}
+
+func shorten(text string) string {
+	if runes := []rune(text); len(runes) > maxListed {
+		return string(runes[:maxListed-1]) + "…"
+	}
+	return text
 }
 
 // ReviewSettleCmd is "review settle".
@@ -64,6 +110,9 @@ type ReviewSettleCmd struct {
 
 // Run settles.
 func (c *ReviewSettleCmd) Run(s *session, ctx context.Context) error {
+	if strings.TrimSpace(c.Receipt) == "" || strings.ContainsFunc(c.Receipt, unicode.IsControl) {
+		return usagef("--receipt %q is no message id", c.Receipt)
+	}
 	return s.decide(ctx, contract.UpdateSettle, c.ID, contract.ReviewDecision{Receipt: c.Receipt, Reason: c.Reason})
 }
 
@@ -95,6 +144,9 @@ func (s *session) decide(ctx context.Context, update, key string, d contract.Rev
 		return err
 	}
 	defer closeClient()
+	ctx, cancel := s.bounded(ctx)
+	defer cancel()
+	s.sent = true
 	key = strings.TrimPrefix(key, contract.PrefixReview)
 	var result contract.ReviewResult
 	switch update {
@@ -109,7 +161,7 @@ func (s *session) decide(ctx context.Context, update, key string, d contract.Rev
 		return usagef("there is no open review %q; see starter review list", key)
 	}
 	if err != nil {
-		return startError(err)
+		return s.late(ctx, err, "no worker took the decision, which may still be recorded (see starter review list),")
 	}
 	id := contract.PrefixReview + key
 	if s.globals.JSON {
@@ -119,7 +171,7 @@ func (s *session) decide(ctx context.Context, update, key string, d contract.Rev
 		}{contract.OutcomeCompleted, result})
 		return nil
 	}
-	fmt.Fprintf(s.Out, "%s %s\n", result.Decision, id)
+	printf(s.Out, "%s %s\n", result.Decision, id)
 	if result.RetryID != "" {
 		fmt.Fprintln(s.Out, "  started", result.RetryID)
 	}

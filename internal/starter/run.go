@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	holdfast "github.com/holdfast-dev/holdfast/client"
 	"github.com/holdfast-dev/holdfast/contract"
 )
 
@@ -45,9 +46,11 @@ func (c *RunCmd) Run(s *session, ctx context.Context) error {
 		in.Sink = view.sink()
 		s.viewed = true
 	}
-	h, err := client.Run(ctx, s.globals.Key, in)
+	h, err := begin(ctx, s, func(ctx context.Context) (*holdfast.Handle[contract.RunResult], error) {
+		return client.Run(ctx, s.globals.Key, in)
+	})
 	if err != nil {
-		return startError(err)
+		return err
 	}
 	f, err := follow(ctx, s, h)
 	if err != nil {
@@ -66,13 +69,13 @@ func (s *session) showRun(id string, r contract.RunResult, v *view) {
 		s.lament(id, r.Outcome, r.Error)
 		return
 	}
-	fmt.Fprintln(s.Out, v.rest(r.Text))
+	printf(s.Out, "%s\n", v.rest(r.Text))
 	served := ""
 	if r.Served != "" && r.Served != r.Requested {
 		served = ", served by " + r.Served
 	}
 	if s.Terminal || len(r.Attempts) > 1 {
-		fmt.Fprintf(s.Err, "%s %s: %s%s, %d tokens in, %d out\n", r.Outcome, id,
+		printf(s.Err, "%s %s: %s%s, %d tokens in, %d out\n", r.Outcome, id,
 			plural(len(r.Attempts), "attempt"), served, r.Usage.InputTokens, r.Usage.OutputTokens)
 	}
 }

@@ -2,8 +2,8 @@ package starter
 
 import (
 	"context"
-	"fmt"
 
+	holdfast "github.com/holdfast-dev/holdfast/client"
 	"github.com/holdfast-dev/holdfast/contract"
 )
 
@@ -34,12 +34,15 @@ func (c *SendCmd) Run(s *session, ctx context.Context) error {
 		return err
 	}
 	defer closeClient()
-	h, err := client.Send(ctx, s.globals.Key, contract.SendInput{
+	in := contract.SendInput{
 		Channel: c.Channel, Account: c.Account, To: c.To, Text: text, Format: contract.Format(c.Format),
 		ReplyTo: c.ReplyTo, Thread: c.Thread, TTL: c.TTL, OnUnknown: contract.OnUnknown(c.OnUnknown),
+	}
+	h, err := begin(ctx, s, func(ctx context.Context) (*holdfast.Handle[contract.SendResult], error) {
+		return client.Send(ctx, s.globals.Key, in)
 	})
 	if err != nil {
-		return startError(err)
+		return err
 	}
 	f, err := follow(ctx, s, h)
 	if err != nil {
@@ -52,7 +55,7 @@ func (c *SendCmd) Run(s *session, ctx context.Context) error {
 
 func (s *session) showSend(id string, r contract.SendResult) {
 	if r.Outcome.ExitStatus() == contract.ExitOK {
-		fmt.Fprintf(s.Out, "%s %s\n", r.Outcome, id)
+		printf(s.Out, "%s %s\n", r.Outcome, id)
 	} else {
 		s.lament(id, r.Outcome, r.Error)
 	}
@@ -61,10 +64,10 @@ func (s *session) showSend(id string, r contract.SendResult) {
 		if receipt.Plain {
 			plain = " (as plain text)"
 		}
-		fmt.Fprintf(s.Out, "  part %d  message %s%s\n", receipt.Part, receipt.MessageID, plain)
+		printf(s.Out, "  part %d  message %s%s\n", receipt.Part, receipt.MessageID, plain)
 	}
 	if r.Outcome.ExitStatus() == contract.ExitOK && r.Error != nil {
-		fmt.Fprintln(s.Out, "  note:", r.Error.Message)
+		printf(s.Out, "  note: %s\n", r.Error.Message)
 	}
 	if r.Review != nil {
 		s.showReview(*r.Review)
@@ -73,10 +76,10 @@ func (s *session) showSend(id string, r contract.SendResult) {
 
 func (s *session) showReview(r contract.Review) {
 	for _, d := range r.Delivered {
-		fmt.Fprintf(s.Out, "  delivered, part %d (message %s):\n%s\n", d.Part, d.MessageID, indent(d.Text))
+		printf(s.Out, "  delivered, part %d (message %s):\n%s\n", d.Part, d.MessageID, indent(d.Text))
 	}
-	fmt.Fprintf(s.Out, "  unknown, part %d:\n%s\n", r.Part, indent(r.Text))
+	printf(s.Out, "  unknown, part %d:\n%s\n", r.Part, indent(r.Text))
 	if r.Key != "" {
-		fmt.Fprintf(s.Out, "  look at the chat, then: starter review settle %s --receipt ID | retry %s | abandon %s\n", r.Key, r.Key, r.Key)
+		printf(s.Out, "  look at the chat, then: starter review settle %s --receipt ID | retry %s | abandon %s\n", r.Key, r.Key, r.Key)
 	}
 }

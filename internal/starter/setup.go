@@ -23,6 +23,7 @@ func (SetupCmd) Run(s *session, ctx context.Context) error {
 		return err
 	}
 	name := o.Namespace
+	s.sent = true
 	did, err := setup.Apply(ctx, c.Temporal(), name)
 	if err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
+	"go.temporal.io/api/serviceerror"
 
 	"github.com/holdfast-dev/holdfast/contract"
 	"github.com/holdfast-dev/holdfast/internal/config"
@@ -37,7 +38,7 @@ type grammar struct {
 	Git     GitCmd          `cmd:"" help:"Managed Git."`
 	Review  ReviewCmd       `cmd:"" help:"Decide what became of parts whose outcome is unknown."`
 	Watch   WatchCmd        `cmd:"" help:"Follow a piece of work to its end."`
-	Cancel  CancelCmd       `cmd:"" help:"Cancel a piece of work."`
+	Cancel  CancelCmd       `cmd:"" help:"Ask a piece of work to stop; completed means that it was asked, watch says how it ended."`
 	Config_ config.Command  `cmd:"" name:"config" help:"Check or show holdfast.yaml."`
 	Explain explain.Command `cmd:"" help:"What Holdfast would do with a failure. Needs no server."`
 	Setup   SetupCmd        `cmd:"" help:"Make a Temporal namespace ready: retention and search attributes."`
@@ -109,6 +110,7 @@ func (s *session) profile(name string) (profiles.Profile, error) {
 type session struct {
 	Program
 	globals     *Globals
+	sent        bool        // a request that may change something is on its way
 	said        bool        // the one JSON object is out
 	viewed      bool        // live text has the terminal, so no other live line may
 	interrupted func() bool // by the user
@@ -144,6 +146,7 @@ func (s *session) fail(err error) int {
 	var unreachable *connect.UnreachableError
 	var usage *usageError
 	var work *workError
+	var lost *lostError
 	switch {
 	case err == nil:
 		return contract.ExitOK
@@ -157,7 +160,13 @@ func (s *session) fail(err error) int {
 	case errors.As(err, &work):
 		s.say(&work.id, &work.runID, string(work.outcome), work.reason, err)
 		return work.outcome.ExitStatus()
-	case s.interrupted() && !errors.As(err, &usage):
+	case errors.As(err, &lost):
+		s.say(&lost.id, &lost.runID, "unreachable", "unreachable", err)
+		return contract.ExitUnreachable
+	case s.interrupted() && s.sent && (errors.Is(err, context.Canceled) || errors.As(err, new(*serviceerror.Canceled))):
+		s.report(string(contract.OutcomeCancelled), "cancelled", errors.New("interrupted; what was asked for may have been done"))
+		return contract.ExitCancelled
+	case s.interrupted() && !s.sent && !errors.As(err, &usage):
 		s.report(string(contract.OutcomeCancelled), "cancelled", errors.New("interrupted before any work was started"))
 		return contract.ExitCancelled
 	case errors.As(err, &unreachable):
@@ -175,7 +184,7 @@ func (s *session) fail(err error) int {
 func (s *session) report(outcome, reason string, err error) { s.say(nil, nil, outcome, reason, err) }
 
 func (s *session) say(id, runID *string, outcome, reason string, err error) {
-	fmt.Fprintln(s.Err, "starter:", err)
+	printf(s.Err, "starter: %v\n", err)
 	if s.globals.JSON && !s.said {
 		s.object(id, runID, struct {
 			Outcome string          `json:"outcome"`

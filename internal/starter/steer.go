@@ -29,20 +29,34 @@ func (c *CancelCmd) Run(s *session, ctx context.Context) error {
 		return err
 	}
 	defer closeClient()
-	if err := holdfast.Temporal().CancelWorkflow(ctx, c.ID, ""); err != nil {
+	return c.ask(ctx, s, holdfast.Temporal())
+}
+
+func (c *CancelCmd) ask(ctx context.Context, s *session, temporal client.Client) error {
+	s.sent = true
+	if err := temporal.CancelWorkflow(ctx, c.ID, ""); err != nil {
+		if errors.As(err, new(*serviceerror.NotFound)) && hasEnded(ctx, temporal, c.ID) {
+			return usagef("%s has ended already; see its result with: starter watch %s", c.ID, c.ID)
+		}
 		return unknownWork(c.ID, err)
 	}
 	if s.globals.JSON {
-		s.object(&c.ID, nil, map[string]any{"outcome": contract.OutcomeCompleted})
+		s.object(&c.ID, nil, map[string]any{"outcome": contract.OutcomeCompleted, "requested": "cancel"})
 		return nil
 	}
 	fmt.Fprintln(s.Out, "asked", c.ID, "to stop; follow it with: starter watch", c.ID)
 	return nil
 }
 
+// hasEnded reports whether Temporal still keeps work that has ended.
+func hasEnded(ctx context.Context, temporal client.Client, id string) bool {
+	d, err := temporal.DescribeWorkflowExecution(ctx, id, "")
+	return err == nil && d.GetWorkflowExecutionInfo().GetStatus() != enums.WORKFLOW_EXECUTION_STATUS_RUNNING
+}
+
 func unknownWork(id string, err error) error {
 	if errors.As(err, new(*serviceerror.NotFound)) {
-		return usagef("there is no running work %q; ids look like send/KEY, run/KEY, git-fetch/KEY", id)
+		return usagef("there is no work %q; ids look like send/KEY, run/KEY, git-fetch/KEY", id)
 	}
 	return startError(err)
 }
@@ -61,26 +75,42 @@ func (c *WatchCmd) Run(s *session, ctx context.Context) error {
 	}
 	defer closeClient()
 	w := &watch{session: s, id: c.ID, temporal: holdfast.Temporal()}
-	tick := time.NewTicker(watchEvery)
-	defer tick.Stop()
-	for {
-		done, err := w.look(ctx)
-		if done || err != nil {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return &endError{contract.ExitCancelled}
-		case <-tick.C:
-		}
-	}
+	return w.follow(ctx)
 }
 
 type watch struct {
 	session  *session
 	id       string
 	temporal client.Client
+	runID    string
 	last     string
+}
+
+// follow looks until the work has ended, the time of --wait-timeout is over or
+// the user interrupts.
+func (w *watch) follow(ctx context.Context) error {
+	wait, cancel := w.session.bounded(ctx)
+	defer cancel()
+	tick := time.NewTicker(watchEvery)
+	defer tick.Stop()
+	for {
+		done, err := w.look(wait)
+		switch {
+		case done && err == nil, errors.As(err, new(*endError)), errors.As(err, new(*workError)):
+			return err
+		case ctx.Err() != nil:
+			return &workError{w.id, w.runID, contract.OutcomeCancelled, "cancelled", "no longer watching " + w.id + ", which is not cancelled"}
+		case over(wait, err) && w.runID != "":
+			w.session.showStarted(w.id, w.runID)
+			return nil
+		case err != nil:
+			return err
+		}
+		select {
+		case <-wait.Done():
+		case <-tick.C:
+		}
+	}
 }
 
 // look prints the state if it is new; done when the work has ended.
@@ -90,14 +120,19 @@ func (w *watch) look(ctx context.Context) (done bool, err error) {
 		return true, unknownWork(w.id, err)
 	}
 	info := d.GetWorkflowExecutionInfo()
+	w.runID = info.GetExecution().GetRunId()
 	if info.GetStatus() != enums.WORKFLOW_EXECUTION_STATUS_RUNNING {
-		return true, w.end(ctx, info.GetExecution().GetRunId())
+		return true, w.end(ctx, w.runID)
 	}
 	var state json.RawMessage
 	value, err := w.temporal.QueryWorkflow(ctx, w.id, "", contract.QueryState)
 	if err == nil && value.Get(&state) == nil && string(state) != w.last {
 		w.last = string(state)
-		fmt.Fprintln(w.session.Out, w.last)
+		if w.session.globals.JSON {
+			fmt.Fprintln(w.session.Out, w.last)
+		} else {
+			printf(w.session.Out, "%s\n", w.last)
+		}
 	}
 	return false, nil
 }
@@ -117,7 +152,7 @@ func (w *watch) end(ctx context.Context, runID string) error {
 	if w.session.globals.JSON {
 		w.session.object(&w.id, &runID, result)
 	} else {
-		fmt.Fprintln(w.session.Out, string(result))
+		printf(w.session.Out, "%s\n", result)
 	}
 	return end(outcome.Outcome)
 }

@@ -91,7 +91,7 @@ func (v *view) countDown(done <-chan struct{}) {
 		case now := <-tick.C:
 			v.mu.Lock()
 			if v.notice != nil && !v.closed {
-				fmt.Fprint(v.session.Err, clearLine, v.notice.line(now))
+				fmt.Fprint(v.session.Err, clearLine, clean(v.notice.line(now)))
 				v.notice.drawn = true
 			}
 			v.mu.Unlock()
@@ -157,9 +157,12 @@ func (v *view) take(l line) {
 		v.breakLine()
 		v.note(l)
 	case "text":
-		fmt.Fprint(v.session.Out, l.Text)
+		text := clean(l.Text)
+		printf(v.session.Out, "%s", text)
 		v.shown.WriteString(l.Text)
-		v.dirty = l.Text != "" && !strings.HasSuffix(l.Text, "\n")
+		if text != "" {
+			v.dirty = !strings.HasSuffix(text, "\n")
+		}
 	}
 }
 
@@ -167,7 +170,7 @@ func (v *view) take(l line) {
 // goes away, elsewhere as a line that stays.
 func (v *view) note(l line) {
 	if !v.session.Terminal || l.Notice == nil {
-		fmt.Fprintln(v.session.Err, l.Text)
+		printf(v.session.Err, "%s\n", l.Text)
 		return
 	}
 	v.notice = l.Notice
