@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -258,8 +259,8 @@ func (a *Activities) do(ctx context.Context, c call, into any) (policies.Fault, 
 }
 
 var (
-	errRefused   = errors.New("discord refused the request")
-	errNoReceipt = errors.New("discord's answer names no message")
+	errRefused = errors.New("discord refused the request")
+	errBadID   = errors.New("discord's answer holds an id that is none")
 )
 
 func (a *Activities) roundTrip(req *http.Request, into any) error {
@@ -279,8 +280,36 @@ func (a *Activities) roundTrip(req *http.Request, into any) error {
 	if err := json.Unmarshal(data, into); err != nil {
 		return err
 	}
-	if m, ok := into.(*discordgo.Message); ok && m.ID == "" {
-		return errNoReceipt
+	return checkIDs(into)
+}
+
+// snowflake is an id as Discord writes it. Ids are kept in history, where an
+// answer that echoes the request could put the token.
+var snowflake = regexp.MustCompile(`^[0-9]{1,20}$`)
+
+// checkIDs refuses an answer whose ids are none, as one that could not be read.
+func checkIDs(answer any) error {
+	var ids []string
+	message := func(m *discordgo.Message) {
+		ids = append(ids, m.ID)
+		if m.Author != nil {
+			ids = append(ids, m.Author.ID)
+		}
+	}
+	switch v := answer.(type) {
+	case *discordgo.Message:
+		message(v)
+	case *[]discordgo.Message:
+		for i := range *v {
+			message(&(*v)[i])
+		}
+	case *discordgo.User:
+		ids = append(ids, v.ID)
+	}
+	for _, id := range ids {
+		if !snowflake.MatchString(id) {
+			return errBadID
+		}
 	}
 	return nil
 }

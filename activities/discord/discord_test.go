@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bwmarrin/discordgo"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/holdfast-dev/holdfast/conformance"
@@ -133,10 +134,10 @@ func TestList(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	a := newActivities(t, one(s))
-	anchor := s.Post(channelID, "someone", "before")
+	anchor := s.Post(channelID, "77001", "before")
 	var want []contract.DiscordMessage
 	for i := range 3 {
-		author := []string{"900", "someone"}[i%2]
+		author := []string{"900", "77001"}[i%2]
 		m := contract.DiscordMessage{AuthorID: author, ID: s.Post(channelID, author, fmt.Sprint("text ", i))}
 		if author == "900" {
 			m.Content = fmt.Sprint("text ", i)
@@ -234,5 +235,43 @@ func TestNewRefuses(t *testing.T) {
 		if _, err := New(Config{Accounts: map[string]Account{"main": a}}); err == nil || !strings.Contains(err.Error(), `"main"`) {
 			t.Errorf("%s: error %v", name, err)
 		}
+	}
+}
+
+// G9, C2.1: an id of an answer is kept in history, so an answer that puts the
+// token in its place counts as one that could not be read.
+func TestAnswerThatEchoesTheToken(t *testing.T) {
+	t.Parallel()
+	echo := "Bot " + secret
+	for name, body := range map[string]any{
+		"message": map[string]any{"id": echo},
+		"author":  map[string]any{"id": "1", "author": map[string]any{"id": echo}},
+		"words":   map[string]any{"id": "12a"},
+		"long":    map[string]any{"id": strings.Repeat("1", 21)},
+		"empty":   map[string]any{"id": ""},
+	} {
+		s := newServer(t)
+		s.Script(simulator.JSON(200, body).On(simdiscord.OpCreateMessage))
+		got := create(t, newActivities(t, one(s)), conformance.ChannelCall{Input: contract.MessageInput{To: channelID, Text: "x", Nonce: "n"}})
+		if f := got.Failure; f == nil || f.Rule != "C2.1/receipt_lost" || f.Effect != "unknown" || !strings.Contains(f.Message, "could not be read") {
+			t.Errorf("%s: result %+v, failure %+v", name, got.Result, f)
+		}
+		if strings.Contains(got.Stored, secret) {
+			t.Errorf("%s: stored: %s", name, got.Stored)
+		}
+	}
+	for name, body := range map[string]string{
+		"message": `[{"id":"1"},{"id":"` + echo + `"}]`, "author": `[{"id":"1","author":{"id":"` + echo + `"}}]`,
+	} {
+		var messages []discordgo.Message
+		if err := json.Unmarshal([]byte(body), &messages); err != nil {
+			t.Fatal(err)
+		}
+		if checkIDs(&messages) == nil {
+			t.Errorf("a list with the token as the id of a %s passes", name)
+		}
+	}
+	if checkIDs(&discordgo.User{ID: echo}) == nil {
+		t.Error("a user with the token as id passes")
 	}
 }

@@ -25,8 +25,8 @@ type Config struct {
 	// a name it does not know. Defaults to knowing none.
 	Auth func(ctx context.Context, name string) (Credentials, error)
 
-	// Roots are the directories that managed checkouts must lie in, symbolic
-	// links resolved. Empty means anywhere.
+	// Roots are the directories that managed checkouts and local remotes must
+	// lie in, symbolic links resolved. Empty means anywhere.
 	Roots []string
 
 	// Transport carries the HTTP requests and must record each into the
@@ -158,6 +158,9 @@ func (a *Activities) remote(ctx context.Context, raw, profile string, p *progres
 		return nil, refuse(policies.ReasonFormat, "G9/url", err.Error())
 	}
 	r := &remote{url: raw, GitURL: parsed, progress: p}
+	if r.url, err = a.roots.confine(raw); err != nil {
+		return nil, err
+	}
 	if profile == "" {
 		return r, nil
 	}

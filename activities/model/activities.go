@@ -221,11 +221,17 @@ func (x *exchange) run(ctx context.Context, a *Activities) (transcript.Answer, e
 	sink := a.sinks.open(&x.call.Request)
 	defer sink.Close()
 	x.dog = &watchdog{limits: x.provider.Limits, streaming: x.call.Request.Streaming, record: x.record}
+	text := 0
 	x.call.Observe = func(e Event) {
 		x.dog.observe(e, time.Now())
-		if e.Kind == EventText {
-			sink.Text(e.Text)
+		if e.Kind != EventText || text > maxText {
+			return
 		}
+		if text += len(e.Text); text > maxText {
+			cancel(tooLargeError{}) // nothing more is read
+			return
+		}
+		sink.Text(e.Text)
 	}
 	watching, stopWatching := context.WithCancel(reqCtx)
 	defer stopWatching()
@@ -234,6 +240,10 @@ func (x *exchange) run(ctx context.Context, a *Activities) (transcript.Answer, e
 	body := &restBody{}
 	x.call.Client = body.client(x.call.Client)
 	answer, err := x.provider.Dialect.Attempt(reqCtx, &x.call)
+	answer = tidy(answer)
+	if text > maxText || err == nil && !fits(answer) {
+		err = tooLargeError{}
+	}
 	if err == nil {
 		a.drains.Go(func() { body.drain(a.closing, cancel) })
 		err = spoken(answer, x.call.Request.SilenceToken)

@@ -46,7 +46,7 @@ func TestErrorAnswers(t *testing.T) {
 		"400":                   {400, "", said, 0, "format", "", "answered 400: Guidance", "hotel"},
 		"error as a text":       {400, "", `{"error":"Guidance alone"}`, 0, "format", "", "Guidance alone", "{"},
 		"long guidance":         {400, "", `{"message":"` + strings.Repeat("long ", 500) + `"}`, 0, "format", "", "long long", strings.Repeat("long ", 70)},
-		"redirect":              {302, "Location: http://127.0.0.1:1/hotel\r\n", "", 0, "unclassified", "", "answered 302", "hotel"},
+		"redirect":              {302, "Location: http://127.0.0.1:1/hotel\r\n", "", 0, "unclassified", "", "answered 302, a redirect, which is not followed; set base_url of providers.acme", "hotel"},
 		"not modified, no body": {304, "", "", 0, "unclassified", "", "answered 304", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

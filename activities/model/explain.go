@@ -3,6 +3,7 @@ package model
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 
 	"github.com/holdfast-dev/holdfast/internal/redact"
 	"github.com/holdfast-dev/holdfast/policies"
@@ -37,12 +38,22 @@ func explain(f *policies.Fault) string {
 		return join(fmt.Sprintf("%s refused the credentials (401); check the auth profile", who), guidance)
 	case f.Status == 403:
 		return join(fmt.Sprintf("%s refused this account or model (403)", who), guidance)
+	case isRedirect(f.Status):
+		return fmt.Sprintf("%s answered %d, a redirect, which is not followed; set base_url of providers.%s to the address that it points at", who, f.Status, who)
 	case f.Status != 0:
 		return join(fmt.Sprintf("%s answered %d", who, f.Status), guidance)
 	case f.NotStarted:
 		return join(who+" could not be reached", guidance)
 	}
 	return join("the connection to "+who+" broke", guidance)
+}
+
+func isRedirect(status int) bool {
+	switch status {
+	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+		return true
+	}
+	return false
 }
 
 func join(s, more string) string {

@@ -30,6 +30,7 @@ func (x *exchange) judge(ctx context.Context, fault *policies.Fault, err error) 
 	var stall *StallError
 	var stream *StreamError
 	var provider *ProviderError
+	var large tooLargeError
 	stalled := errors.As(x.stall, &stall)
 	switch {
 	case stalled && fault.Status < 300:
@@ -40,6 +41,10 @@ func (x *exchange) judge(ctx context.Context, fault *policies.Fault, err error) 
 		return v, stall.Error()
 	case ctx.Err() != nil:
 		return cancelled(ctx)
+	case errors.As(err, &large):
+		return policies.Verdict{
+			Reason: policies.ReasonFormat, Permanent: true, Effect: policies.EffectNone, Rule: "M5/answer_too_large",
+		}, large.Error()
 	case errors.As(err, &stream):
 		fault.Code = policies.EngineCode(stream.Reason)
 		return policies.Judge(fault), stream.Error()

@@ -88,7 +88,7 @@ func TestSinkLines(t *testing.T) {
 // attempt: these are let go on only after it has ended.
 func TestBadSinkReaders(t *testing.T) {
 	t.Parallel()
-	big := strings.Repeat("x", 1<<20)
+	big := strings.Repeat("<", 1<<18) // six times as much in a line
 	text := created + strings.Repeat(strings.Replace(deltaOne, "one ", big, 1), 4) + completed
 	for name, handle := range map[string]func(over <-chan struct{}, w http.ResponseWriter, r *http.Request){
 		"never reads": func(over <-chan struct{}, _ http.ResponseWriter, _ *http.Request) { <-over },

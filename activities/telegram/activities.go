@@ -193,7 +193,7 @@ func (a *Activities) roundTrip(req *http.Request, into any) (refusal []byte, err
 	if err := json.Unmarshal(answer.Result, into); err != nil {
 		return nil, err
 	}
-	if m, ok := into.(*telego.Message); ok && m.MessageID == 0 {
+	if m, ok := into.(*telego.Message); ok && m.MessageID <= 0 {
 		return nil, errNoReceipt
 	}
 	return nil, nil

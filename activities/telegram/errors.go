@@ -18,19 +18,23 @@ func explain(f *policies.Fault) string {
 	if body.Description != "" {
 		said = ": " + redact.String(body.Description)
 	}
+	status := f.Status
+	if body.ErrorCode != 0 {
+		status = body.ErrorCode // a proxy may have changed the status
+	}
 	switch {
-	case f.Status == 401:
+	case status == 401:
 		return "Telegram refused the bot token (401); check channels.telegram.accounts" + said
-	case f.Status == 403:
+	case status == 403:
 		return "Telegram says the bot may not write there (403)" + said
-	case f.Status == 404:
+	case status == 404:
 		return "Telegram does not know this bot or method (404); check the token" + said
-	case f.Status == 429:
+	case status == 429:
 		return "Telegram asks to slow down (429)" + said
-	case f.Status >= 200 && f.Status <= 299:
-		return fmt.Sprintf("Telegram accepted the request (%d) but its answer could not be read", f.Status)
-	case f.Status != 0:
-		return fmt.Sprintf("Telegram answered %d%s", f.Status, said)
+	case status >= 200 && status <= 299:
+		return fmt.Sprintf("Telegram accepted the request (%d) but its answer could not be read", status)
+	case status != 0:
+		return fmt.Sprintf("Telegram answered %d%s", status, said)
 	case f.NotStarted:
 		return "Telegram could not be reached; nothing was sent"
 	}

@@ -62,6 +62,22 @@ func TestRefusalUnderStatus200(t *testing.T) {
 	if f := got.Failure; f == nil || f.Reason != "rate_limit" || f.Effect != "not_sent" || f.FloorMS == nil || *f.FloorMS != 5000 || !got.Retry {
 		t.Errorf("%+v, retry %v", f, got.Retry)
 	}
+	if f := got.Failure; f != nil && !strings.Contains(f.Message, "asks to slow down (429): Too Many Requests") {
+		t.Errorf("message %q", f.Message)
+	}
+}
+
+// C2.5: an answer whose message id is none could not be read.
+func TestAnswerWithoutAMessageID(t *testing.T) {
+	t.Parallel()
+	for _, id := range []int{0, -7} {
+		s := newServer(t)
+		s.Script(simulator.JSON(200, map[string]any{"ok": true, "result": map[string]any{"message_id": id}}).On(simtelegram.OpSendMessage))
+		got := send(t, newActivities(t, one(s)), conformance.ChannelCall{Input: contract.MessageInput{To: chatID, Text: "x"}})
+		if f := got.Failure; f == nil || f.Rule != "C2.5/receipt_lost" || f.Effect != "unknown" || got.Retry {
+			t.Errorf("id %d: result %+v, failure %+v", id, got.Result, f)
+		}
+	}
 }
 
 // C1: format, thread and reply reach the platform; what is no number is refused
