@@ -25,7 +25,7 @@ type GitLsRemoteCmd struct {
 // Run lists.
 func (c *GitLsRemoteCmd) Run(s *session, ctx context.Context) error {
 	return s.git(ctx, func(ctx context.Context, h *holdfast.Client) (*holdfast.Handle[contract.GitResult], error) {
-		return h.GitLsRemote(ctx, s.globals.Key, contract.GitLsRemoteInput{URL: c.URL, Ref: c.Ref, Auth: c.Auth, Timeout: c.Timeout})
+		return h.GitLsRemote(ctx, s.key, contract.GitLsRemoteInput{URL: c.URL, Ref: c.Ref, Auth: c.Auth, Timeout: c.Timeout})
 	})
 }
 
@@ -45,7 +45,7 @@ func (c *GitFetchCmd) Run(s *session, ctx context.Context) error {
 		return usagef("--dir: %w", err)
 	}
 	return s.git(ctx, func(ctx context.Context, h *holdfast.Client) (*holdfast.Handle[contract.GitResult], error) {
-		return h.GitFetch(ctx, s.globals.Key, contract.GitFetchInput{Dir: dir, URL: c.URL, Ref: c.Ref, Auth: c.Auth, Timeout: c.Timeout})
+		return h.GitFetch(ctx, s.key, contract.GitFetchInput{Dir: dir, URL: c.URL, Ref: c.Ref, Auth: c.Auth, Timeout: c.Timeout})
 	})
 }
 

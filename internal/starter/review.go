@@ -124,7 +124,7 @@ type ReviewRetryCmd struct {
 
 // Run retries; --key names the new send.
 func (c *ReviewRetryCmd) Run(s *session, ctx context.Context) error {
-	return s.decide(ctx, contract.UpdateRetry, c.ID, contract.ReviewDecision{Reason: c.Reason, Key: s.globals.Key})
+	return s.decide(ctx, contract.UpdateRetry, c.ID, contract.ReviewDecision{Reason: c.Reason, Key: s.key})
 }
 
 // ReviewAbandonCmd is "review abandon".

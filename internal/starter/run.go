@@ -47,7 +47,7 @@ func (c *RunCmd) Run(s *session, ctx context.Context) error {
 		s.viewed = true
 	}
 	h, err := begin(ctx, s, func(ctx context.Context) (*holdfast.Handle[contract.RunResult], error) {
-		return client.Run(ctx, s.globals.Key, in)
+		return client.Run(ctx, s.key, in)
 	})
 	if err != nil {
 		return err

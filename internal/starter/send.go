@@ -39,7 +39,7 @@ func (c *SendCmd) Run(s *session, ctx context.Context) error {
 		ReplyTo: c.ReplyTo, Thread: c.Thread, TTL: c.TTL, OnUnknown: contract.OnUnknown(c.OnUnknown),
 	}
 	h, err := begin(ctx, s, func(ctx context.Context) (*holdfast.Handle[contract.SendResult], error) {
-		return client.Send(ctx, s.globals.Key, in)
+		return client.Send(ctx, s.key, in)
 	})
 	if err != nil {
 		return err

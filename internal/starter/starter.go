@@ -27,7 +27,7 @@ type Globals struct {
 	JSON        bool          `help:"Print one JSON object at the end."`
 	Wait        bool          `help:"Wait for the outcome." default:"true" negatable:""`
 	WaitTimeout time.Duration `help:"Wait at most this long; the work goes on." placeholder:"DURATION"`
-	Key         string        `help:"Idempotency key: the same key is the same work." placeholder:"KEY"`
+	Key         *string       `help:"Idempotency key: the same key is the same work." placeholder:"KEY"`
 }
 
 type grammar struct {
@@ -84,6 +84,14 @@ func Main(ctx context.Context, p Program) int {
 		s.globals.JSON = s.globals.JSON || wantsJSON(p.Args)
 		return s.fail(&usageError{err})
 	}
+	if key := g.Globals.Key; key != nil {
+		// An empty one comes from a variable that is not set: a made-up key in its
+		// place would send twice what was meant to be sent once.
+		if *key == "" {
+			return s.fail(usagef("--key is empty; give a key, or leave the flag out"))
+		}
+		s.key = *key
+	}
 	k.Bind(s, &config.CommandContext{
 		Flag: g.Globals.Config, Env: p.Env, Stdout: p.Out, JSON: g.Globals.JSON,
 	}, &explain.Env{In: p.In, Out: p.Out, JSON: g.Globals.JSON, Now: time.Now(), Profile: s.profile})
@@ -111,6 +119,7 @@ type session struct {
 	Program
 	globals     *Globals
 	sent        bool        // a request that may change something is on its way
+	key         string      // the caller's; empty if none was given
 	said        bool        // the one JSON object is out
 	viewed      bool        // live text has the terminal, so no other live line may
 	interrupted func() bool // by the user
