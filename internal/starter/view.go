@@ -158,7 +158,7 @@ func (v *view) take(l line) {
 		v.note(l)
 	case "text":
 		text := clean(l.Text)
-		printf(v.session.Out, "%s", text)
+		fmt.Fprint(v.session.Out, text)
 		v.shown.WriteString(l.Text)
 		if text != "" {
 			v.dirty = !strings.HasSuffix(text, "\n")
