@@ -30,6 +30,11 @@ func TestLocalRemotesStayInRoots(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(pointing, ".git"), []byte("gitdir: "+secret+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	sharing := filepath.Join(w.root, "sharing.git")
+	run(t, w.root, "init", "-q", "--bare", sharing)
+	if err := os.WriteFile(filepath.Join(sharing, "commondir"), []byte(secret+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	here, err := os.Getwd()
 	if err != nil {
 		t.Fatal(err)
@@ -44,7 +49,7 @@ func TestLocalRemotesStayInRoots(t *testing.T) {
 	for _, address := range []string{
 		secret, "file://" + secret, "file://localhost" + secret, strings.TrimSuffix(secret, ".git"), relative,
 		filepath.Join(w.root, "link"), "file://" + filepath.Join(w.root, "link"), filepath.Join(w.root, "short"),
-		filepath.Join(w.root, "parent", "secret.git"), pointing, w.root + "/../" + filepath.Base(outside) + "/secret.git",
+		filepath.Join(w.root, "parent", "secret.git"), pointing, sharing, w.root + "/../" + filepath.Base(outside) + "/secret.git",
 		"file://" + w.root + "/%2e%2e/" + filepath.Base(outside) + "/secret.git", "file://" + filepath.Join(outside, "a:b.git"),
 		filepath.Join(outside, "missing"), "~root/secret.git", `host:\secret`,
 	} {
