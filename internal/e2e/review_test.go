@@ -137,7 +137,8 @@ func TestReviewList(t *testing.T) {
 		return strings.Contains(a.out, "listed")
 	})
 	for i, text := range texts {
-		if !strings.Contains(a.out, strings.ReplaceAll(text, "\n", "\n    ")) {
+		// The list shows how each text begins; the send itself showed it whole.
+		if !strings.Contains(a.out, strings.ReplaceAll(text[:150], "\n", "\n    ")) {
 			t.Errorf("the list does not show the text of part %d:\n%s", i+1, a.out)
 		}
 	}
