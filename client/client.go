@@ -16,7 +16,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"time"
 	"unicode/utf8"
 
 	enumspb "go.temporal.io/api/enums/v1"
@@ -73,24 +72,10 @@ func (h *Handle[T]) ID() string { return h.run.GetID() }
 // RunID is the Temporal run id of the start.
 func (h *Handle[T]) RunID() string { return h.run.GetRunID() }
 
-// looks are how long the first questions for a result wait before they are
-// asked anew. Rarely the server does not wake a question that came in at the
-// moment the work ended, and answers it only after 20 s.
-var looks = []time.Duration{2 * time.Second, 5 * time.Second, 10 * time.Second}
-
 // Get waits for the result. A workflow that was terminated or cancelled from
 // outside before it could answer gives an error.
 func (h *Handle[T]) Get(ctx context.Context) (T, error) {
 	var result T
-	for _, limit := range looks {
-		look, cancel := context.WithTimeout(ctx, limit)
-		err := h.run.Get(look, &result)
-		again := look.Err() != nil && ctx.Err() == nil && err != nil
-		cancel()
-		if !again {
-			return result, err
-		}
-	}
 	err := h.run.Get(ctx, &result)
 	return result, err
 }
