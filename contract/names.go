@@ -8,6 +8,9 @@ const (
 	WorkflowRun         = "Run"
 	WorkflowGitLsRemote = "GitLsRemote"
 	WorkflowGitFetch    = "GitFetch"
+	WorkflowGitClone    = "GitClone"
+	WorkflowGitPush     = "GitPush"
+	WorkflowGitSync     = "GitSync"
 )
 
 // Prefixes of workflow ids.
@@ -17,6 +20,9 @@ const (
 	PrefixRun         = "run/"
 	PrefixGitLsRemote = "git-ls-remote/"
 	PrefixGitFetch    = "git-fetch/"
+	PrefixGitClone    = "git-clone/"
+	PrefixGitPush     = "git-push/"
+	PrefixGitSync     = "git-sync/"
 )
 
 // Activity type names: the outside system, a dot, and the one request made.
@@ -30,6 +36,11 @@ const (
 	ActivityModelNotice          = "model.notice"
 	ActivityGitLsRemote          = "git.ls_remote"
 	ActivityGitFetch             = "git.fetch"
+	ActivityGitClone             = "git.clone"
+	ActivityGitPushIntent        = "git.push_intent"
+	ActivityGitPush              = "git.push"
+	ActivityGitLocate            = "git.locate"
+	ActivityGitFastForward       = "git.fast_forward"
 )
 
 // Task queues. Work runs, workflow and activities alike, on the queue of the
@@ -42,6 +53,16 @@ const (
 	QueueModel     = "holdfast-model"
 	QueueGit       = "holdfast-git"
 )
+
+// QueueGitHost is the task queue of the managed checkouts on one host's disk
+// (G11). Work in a checkout of a shared root, and work that needs no checkout,
+// runs on QueueGit.
+func QueueGitHost(host string) string {
+	if host == "" {
+		return QueueGit
+	}
+	return QueueGit + "-" + host
+}
 
 // Queries that workflows answer.
 const (

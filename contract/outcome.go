@@ -11,12 +11,19 @@ const (
 	OutcomeListed             Outcome = "listed"
 	OutcomeFetched            Outcome = "fetched"
 	OutcomeUpToDate           Outcome = "up_to_date"
+	OutcomeCloned             Outcome = "cloned"
+	OutcomeSynced             Outcome = "synced"
+	OutcomeLanded             Outcome = "landed"
 	OutcomeStarted            Outcome = "started"
 
 	OutcomeRejected Outcome = "rejected"
 	OutcomeNotSent  Outcome = "not_sent"
 	OutcomeExpired  Outcome = "expired"
 	OutcomeFailed   Outcome = "failed"
+
+	OutcomeNotLanded Outcome = "not_landed"
+	OutcomeConflict  Outcome = "conflict"
+	OutcomeDiverged  Outcome = "diverged"
 
 	OutcomeNeedsReview Outcome = "needs_review"
 	OutcomeCancelled   Outcome = "cancelled"
@@ -36,7 +43,7 @@ const (
 func (o Outcome) ExitStatus() int {
 	switch o {
 	case OutcomeDelivered, OutcomeDeliveredElsewhere, OutcomeCompleted, OutcomeListed,
-		OutcomeFetched, OutcomeUpToDate, OutcomeStarted:
+		OutcomeFetched, OutcomeUpToDate, OutcomeCloned, OutcomeSynced, OutcomeLanded, OutcomeStarted:
 		return ExitOK
 	case OutcomeNeedsReview:
 		return ExitNeedsReview
@@ -88,4 +95,6 @@ type Failure struct {
 	DelayMS int64 `json:"delay_ms,omitempty"`
 	// MigrateTo is the chat id that Telegram says a group has moved to.
 	MigrateTo string `json:"migrate_to,omitempty"`
+	// ExitCode is that of the git program, where one ran (G8).
+	ExitCode int `json:"exit_code,omitempty"`
 }

@@ -72,7 +72,14 @@ func realPath(path string) (string, error) {
 type checkout struct {
 	// common is the directory that holds the refs, objects and configuration;
 	// for a linked worktree it differs from the directory of its HEAD.
-	common  string
+	common string
+	// gitDir holds HEAD and the index.
+	gitDir string
+	// worktree is the directory of the files; empty for a bare repository.
+	worktree string
+	// lock is held by us and given to every process that works here.
+	lock *os.File
+
 	files   *trackedFiles
 	storage *filesystem.Storage
 	config  *config.Config
@@ -103,7 +110,13 @@ func openCheckout(dir string, in roots) (*checkout, error) {
 	if err != nil {
 		return nil, openError(err)
 	}
-	return &checkout{common: common, files: files, storage: storage, config: cfg}, nil
+	c := &checkout{common: common, gitDir: gitDir, files: files, storage: storage, config: cfg}
+	if !cfg.Core.IsBare {
+		if c.worktree, err = realPath(dir); err != nil {
+			return nil, openError(err)
+		}
+	}
+	return c, nil
 }
 
 func openError(err error) error {

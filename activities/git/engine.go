@@ -3,6 +3,7 @@ package git
 import (
 	"context"
 	"encoding/json"
+	"os"
 	"regexp"
 	"sort"
 	"strings"
@@ -12,15 +13,47 @@ import (
 	"github.com/holdfast-dev/holdfast/policies"
 )
 
-// engine makes one request flow to a remote. An error is a *localError for what
-// is wrong on this side, a *wireError for what is wrong with the answer, or
-// whatever the library returned.
+// engine does the work of one attempt, in which no request is repeated. An
+// error is a *localError for what is wrong on this side, a *wireError for what
+// is wrong with the answer, a *programError of the git program, or whatever the
+// library returned. A checkout is locked by the caller, and its lock is given to
+// every process that an engine starts.
 type engine interface {
 	// lsRemote lists the refs of a remote, HEAD first and the others by name.
 	lsRemote(ctx context.Context, r *remote) ([]contract.GitRef, error)
-	// fetch moves refs of a checkout and says which; all of them or, with an
-	// error, none. An empty ref means what is configured for origin.
+	// fetch moves refs of a checkout and says which, by name; all of them or,
+	// with an error, none. An empty ref means what is configured for origin.
 	fetch(ctx context.Context, r *remote, c *checkout, ref string) ([]contract.GitUpdate, error)
+	// clone makes a repository with its files in dir, whose parent exists and
+	// which does not. After an error the caller removes dir.
+	clone(ctx context.Context, r *remote, dir string, s cloneSpec) (contract.GitHead, error)
+	// push makes one push: at most one receive-pack request. Nil means that the
+	// remote said that the ref has moved. Where it is proved that it has not,
+	// the failure's effect is not_sent.
+	push(ctx context.Context, r *remote, c *checkout, p contract.GitPushIntent) error
+	// locate reads a ref of a remote, and brings the objects needed to say
+	// whether it contains the commit ours. No ref of the checkout moves.
+	locate(ctx context.Context, r *remote, c *checkout, ref, ours string) (contract.GitLocated, error)
+	// descends reports whether base is tip or an ancestor of it. A base that is
+	// not in the checkout is none.
+	descends(ctx context.Context, c *checkout, tip, base string) (bool, error)
+	// advance brings the files and the index of a checkout from one commit to
+	// another. Files that differ from both are left as they are and end it with
+	// a conflict before anything is changed. It moves no ref, and does again
+	// what it did before without harm.
+	advance(ctx context.Context, c *checkout, p *progress, from, to string) error
+}
+
+// cloneSpec is what a clone is to bring.
+type cloneSpec struct {
+	// ref is a branch or a tag; empty for the remote's HEAD.
+	ref          string
+	depth        int
+	singleBranch bool
+	noTags       bool
+	sparse       []string
+	// lock is the lock of the target, for the processes of the engine.
+	lock *os.File
 }
 
 // remote is where a request goes and with which credential.
@@ -88,16 +121,22 @@ const (
 	phaseListing
 	phaseReceiving
 	phaseRefs
+	phaseLock
+	phaseResolving
+	phaseFiles
+	phaseSending
 )
 
-var phaseNames = [...]string{"connect", "listing", "receiving", "refs"}
+var phaseNames = [...]string{"connect", "listing", "receiving", "refs", "waiting for the lock", "resolving", "files", "sending"}
 
 // Progress is what a heartbeat of a Git activity carries (G10).
 type Progress struct {
 	Phase string `json:"phase"`
 	// Objects is how many the pack holds; 0 until it is known.
 	Objects int64 `json:"objects"`
-	// Bytes of the pack received so far.
+	// Done is how many of them the phase has dealt with.
+	Done int64 `json:"done"`
+	// Bytes of the pack received or sent so far.
 	Bytes int64 `json:"bytes"`
 }
 
@@ -105,11 +144,12 @@ type Progress struct {
 type progress struct {
 	phase   atomic.Int32
 	objects atomic.Int64
+	done    atomic.Int64
 	bytes   atomic.Int64
 }
 
 func (p *progress) enter(phase int32) { p.phase.Store(phase) }
 
 func (p *progress) snapshot() Progress {
-	return Progress{Phase: phaseNames[p.phase.Load()], Objects: p.objects.Load(), Bytes: p.bytes.Load()}
+	return Progress{Phase: phaseNames[p.phase.Load()], Objects: p.objects.Load(), Done: p.done.Load(), Bytes: p.bytes.Load()}
 }

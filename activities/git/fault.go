@@ -50,6 +50,17 @@ type wireError struct{ what string }
 
 func (e *wireError) Error() string { return e.what }
 
+// programError is how the git program failed. Its text is judged and never
+// shown.
+type programError struct {
+	stderr   string // its beginning and its end
+	exitCode int
+	// termination is "timeout", "output_limit", "killed" or empty.
+	termination string
+}
+
+func (e *programError) Error() string { return "the git program failed" }
+
 // Answers that were cut short (G4).
 var (
 	errEmptyReply     = &wireError{"empty reply"}

@@ -473,12 +473,14 @@ func TestLockedRef(t *testing.T) {
 	}
 }
 
-// engineFunc is an engine that fails as a test wants.
-type engineFunc func() error
+// failingEngine is an engine that fails as a test wants.
+type failingEngine struct {
+	engine
+	fail func() error
+}
 
-func (e engineFunc) lsRemote(context.Context, *remote) ([]contract.GitRef, error) { return nil, e() }
-func (e engineFunc) fetch(context.Context, *remote, *checkout, string) ([]contract.GitUpdate, error) {
-	return nil, e()
+func (e failingEngine) fetch(context.Context, *remote, *checkout, string) ([]contract.GitUpdate, error) {
+	return nil, e.fail()
 }
 
 // G5: an activity does not wait for work that does not heed its context, such as
@@ -489,7 +491,7 @@ func TestInterruptedWorkIsNotWaitedFor(t *testing.T) {
 	a := newActivities(t, Config{})
 	ended := make(chan struct{})
 	t.Cleanup(func() { close(ended) })
-	a.engine = engineFunc(func() error { <-ended; return nil })
+	a.engine = failingEngine{fail: func() error { <-ended; return nil }}
 	_, f := fetch(t, a, contract.GitRequest{Dir: w.checkout, LimitMS: 1})
 	if f.Reason != "deadline" || f.RetrySame {
 		t.Errorf("failure %+v, want deadline", f)
@@ -512,7 +514,7 @@ func TestLocalFaults(t *testing.T) {
 		{errMissingObjects, "timeout"},
 	} {
 		a := newActivities(t, Config{})
-		a.engine = engineFunc(func() error { return tc.err })
+		a.engine = failingEngine{fail: func() error { return tc.err }}
 		_, f := fetch(t, a, contract.GitRequest{Dir: w.checkout})
 		if f.Reason != tc.reason || strings.Contains(f.Message, "/x") {
 			t.Errorf("%v: %+v, want %s", tc.err, f, tc.reason)

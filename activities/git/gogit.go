@@ -160,3 +160,25 @@ func (g *goGit) authorize(ctx context.Context, r *remote, endpoint *transport.En
 	}
 	return nil, func() {}, nil
 }
+
+// What follows is replaced by the engine's own clone, push and advance.
+
+func (g *goGit) clone(context.Context, *remote, string, cloneSpec) (contract.GitHead, error) {
+	return contract.GitHead{}, errNotGit
+}
+
+func (g *goGit) push(context.Context, *remote, *checkout, contract.GitPushIntent) error {
+	return errNotGit
+}
+
+func (g *goGit) locate(context.Context, *remote, *checkout, string, string) (contract.GitLocated, error) {
+	return contract.GitLocated{}, errNotGit
+}
+
+func (g *goGit) descends(context.Context, *checkout, string, string) (bool, error) {
+	return false, errNotGit
+}
+
+func (g *goGit) advance(context.Context, *checkout, *progress, string, string) error {
+	return errNotGit
+}
