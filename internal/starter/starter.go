@@ -122,6 +122,7 @@ type session struct {
 	key         string      // the caller's; empty if none was given
 	said        bool        // the one JSON object is out
 	viewed      bool        // live text has the terminal, so no other live line may
+	unread      error       // why a configuration that nobody named was left out
 	interrupted func() bool // by the user
 }
 
