@@ -232,8 +232,12 @@ func (s *session) showPush(o contract.Outcome, p contract.GitPushed) {
 		printf(s.Out, "    %s, or a commit that has it as an ancestor: it landed, and nothing is left to do\n", p.New)
 		printf(s.Out, "    %s: it did not; push again, under a new key, with --expect %s\n", named(p.Old), lease(p.Old))
 		printf(s.Out, "    anything else: someone else has pushed; fetch, and decide anew\n")
-	default:
+	case contract.OutcomeLanded:
 		printf(s.Out, "  %s\n", movement(p.Ref, p.Old, p.New))
+	case contract.OutcomeUpToDate:
+		printf(s.Out, "  %s at %s\n", p.Ref, short(p.New))
+	default:
+		printf(s.Out, "  %s  wanted %s -> %s\n", p.Ref, short(p.Old), short(p.New))
 	}
 }
 
@@ -253,9 +257,6 @@ func named(oid string) string {
 }
 
 func movement(ref, from, to string) string {
-	if from == to {
-		return fmt.Sprintf("%s at %s", ref, short(to))
-	}
 	return fmt.Sprintf("%s  %s -> %s", ref, short(from), short(to))
 }
 

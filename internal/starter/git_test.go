@@ -267,6 +267,11 @@ func TestShowGit(t *testing.T) {
 				"    anything else: someone else has pushed; fetch, and decide anew\n",
 			"git/k: needs_review: somebody else pushed\n  reason conflict, rule G6/conflict, attempts 1\n",
 		},
+		{
+			"refused", contract.GitResult{Outcome: contract.OutcomeFailed, Error: failure, Push: &contract.GitPushed{Ref: "refs/heads/main", Old: from, New: to}},
+			contract.ExitFailed, "  refs/heads/main  wanted aaaaaaaaaa -> bbbbbbbbbb\n",
+			"git/k: failed: somebody else pushed\n  reason conflict, rule G6/conflict, attempts 1\n",
+		},
 		{"cancelled", contract.GitResult{Outcome: contract.OutcomeCancelled}, contract.ExitCancelled, "", "git/k: cancelled\n"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
