@@ -59,6 +59,6 @@ func ExampleClient_GitPush() {
 		if result.Outcome != contract.OutcomeNotLanded {
 			break
 		}
-		in.Expect = result.Push.Old
+		in.Expect = result.Push.Lease()
 	}
 }

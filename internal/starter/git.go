@@ -226,11 +226,11 @@ func (s *session) showPush(o contract.Outcome, p contract.GitPushed) {
 	case contract.OutcomeConflict:
 		printf(s.Out, "  %s  wanted %s -> %s, found %s\n", p.Ref, short(p.Old), short(p.New), short(p.Found))
 	case contract.OutcomeNotLanded:
-		printf(s.Out, "  %s is still at %s; the same push again, under a new key: --expect %s\n", p.Ref, short(p.Old), lease(p.Old))
+		printf(s.Out, "  %s is still at %s; the same push again, under a new key: --expect %s\n", p.Ref, short(p.Old), p.Lease())
 	case contract.OutcomeNeedsReview:
 		printf(s.Out, "  %s  %s -> %s is in doubt; read the remote: starter git ls-remote URL --ref %s\n", p.Ref, short(p.Old), short(p.New), p.Ref)
 		printf(s.Out, "    %s, or a commit that has it as an ancestor: it landed, and nothing is left to do\n", p.New)
-		printf(s.Out, "    %s: it did not; push again, under a new key, with --expect %s\n", named(p.Old), lease(p.Old))
+		printf(s.Out, "    %s: it did not; push again, under a new key, with --expect %s\n", named(p.Old), p.Lease())
 		printf(s.Out, "    anything else: someone else has pushed; fetch, and decide anew\n")
 	case contract.OutcomeLanded:
 		printf(s.Out, "  %s\n", movement(p.Ref, p.Old, p.New))
@@ -239,14 +239,6 @@ func (s *session) showPush(o contract.Outcome, p contract.GitPushed) {
 	default:
 		printf(s.Out, "  %s  wanted %s -> %s\n", p.Ref, short(p.Old), short(p.New))
 	}
-}
-
-// lease is what --expect takes for an object id, or for none.
-func lease(oid string) string {
-	if oid == "" {
-		return strings.Repeat("0", 40)
-	}
-	return oid
 }
 
 func named(oid string) string {
