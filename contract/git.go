@@ -146,6 +146,19 @@ type GitPushIntent struct {
 	Force bool `json:"force,omitempty"`
 }
 
+// GitPushPlan is what a push comes to before anything is pushed (G6).
+type GitPushPlan struct {
+	// Outcome is empty if Intent is to be pushed, up_to_date if the remote has it
+	// already, or conflict if it may not be pushed.
+	Outcome Outcome `json:"outcome,omitempty"`
+	// Intent is the push, also where it is not to be made.
+	Intent GitPushIntent `json:"intent"`
+	// Found is what the remote had; empty for no such ref.
+	Found string `json:"found"`
+	// Error says why a conflict is one.
+	Error *Error `json:"error,omitempty"`
+}
+
 // GitPushed is how a push ended.
 type GitPushed struct {
 	Ref string `json:"ref"`
