@@ -144,6 +144,9 @@ type GitPushIntent struct {
 	New string `json:"new"`
 	// Force lets the push replace commits that are not ancestors of New.
 	Force bool `json:"force,omitempty"`
+	// Rewinds says that New is an ancestor of Old. Whatever follows upon Old then
+	// contains New, which proves no landing.
+	Rewinds bool `json:"rewinds,omitempty"`
 }
 
 // GitPushPlan is what a push comes to before anything is pushed (G6).
