@@ -218,6 +218,9 @@ func Workflows() map[string]any {
 		contract.WorkflowRun:         workflows.Run,
 		contract.WorkflowGitLsRemote: workflows.GitLsRemote,
 		contract.WorkflowGitFetch:    workflows.GitFetch,
+		contract.WorkflowGitClone:    workflows.GitClone,
+		contract.WorkflowGitPush:     workflows.GitPush,
+		contract.WorkflowGitSync:     workflows.GitSync,
 	}
 }
 
