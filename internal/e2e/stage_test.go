@@ -285,12 +285,22 @@ func (s *stage) run(key string, in contract.RunInput) *holdfast.Handle[contract.
 
 func (s *stage) fetch(key string, in contract.GitFetchInput) *holdfast.Handle[contract.GitResult] {
 	s.t.Helper()
-	in.Dir = s.checkout
+	in.Dir, in.Host = s.checkout, s.host()
 	if in.Auth == "" {
 		in.Auth = "forge"
 	}
 	h, err := s.holdfast.GitFetch(s.ctx, key, in)
 	return start(s, h, err)
+}
+
+// host is the name of the workers' host, on whose disk the checkout is (G11).
+func (s *stage) host() string {
+	s.t.Helper()
+	c, err := config.Load(s.config, s.env)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return c.Git.Host
 }
 
 // finish waits for the result.
