@@ -146,11 +146,11 @@ func (s *script) remaining() []Step {
 
 // take picks the step of a request. With needBody it picked none, because the
 // choice depends on a key that only the body can tell.
-func (s *script) take(method string, id Identity, bodyRead bool) (step Step, found, needBody bool) {
+func (s *script) take(method string, id Identity, reused, bodyRead bool) (step Step, found, needBody bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i, step := range s.steps {
-		if step.left(s.used[i]) == 0 || !step.matches(method, id) {
+		if step.left(s.used[i]) == 0 || step.Reused && !reused || !step.matches(method, id) {
 			continue
 		}
 		if step.Key != "" {
