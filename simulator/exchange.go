@@ -93,7 +93,7 @@ func (x *exchange) begin() {
 	}
 	if found {
 		x.step = step
-		x.note(func(r *Request) { r.Key, r.Step = x.id.Key, step.name() })
+		x.note(func(r *Request) { r.Op, r.Key, r.Step = x.id.Op, x.id.Key, step.name() })
 	}
 }
 
