@@ -238,9 +238,11 @@ func (p *platform) run(w http.ResponseWriter, c *simulator.Call, root, user stri
 			"GIT_CONFIG_GLOBAL=" + os.DevNull,
 			"GIT_CONFIG_SYSTEM=" + os.DevNull,
 			// The repositories may belong to another user than the server's.
-			"GIT_CONFIG_COUNT=2",
+			"GIT_CONFIG_COUNT=3",
 			"GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=*",
 			"GIT_CONFIG_KEY_1=http.receivepack", "GIT_CONFIG_VALUE_1=true",
+			// A push must leave no process behind.
+			"GIT_CONFIG_KEY_2=receive.autogc", "GIT_CONFIG_VALUE_2=false",
 		},
 		Stderr: io.Discard,
 		Logger: log.New(io.Discard, "", 0), // a copy that the script cut is no news

@@ -103,7 +103,9 @@ func Environment() []string {
 	}
 	return append(env, "LC_ALL=C", "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_SYSTEM="+os.DevNull,
 		// The repositories may belong to another user than the server's.
-		"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=*")
+		"GIT_CONFIG_COUNT=2", "GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=*",
+		// A push must leave no process behind.
+		"GIT_CONFIG_KEY_1=receive.autogc", "GIT_CONFIG_VALUE_1=false")
 }
 
 // Run runs git in a repository and returns what it printed.
