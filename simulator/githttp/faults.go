@@ -3,6 +3,7 @@ package githttp
 import (
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/holdfast-dev/holdfast/simulator"
 )
@@ -30,6 +31,31 @@ func Empty(op string) simulator.Step { return Says(op, "").As("200 with an empty
 // done.
 func Says(op, body string) simulator.Step {
 	return simulator.Status(http.StatusOK, body).WithHeader("Content-Type", ContentType(op)).On(op)
+}
+
+// Ref is a line of a list of refs.
+type Ref struct{ ID, Name string }
+
+// Advertise answers an operation that lists refs with these ones, whatever they
+// are called, in protocol version 0.
+func Advertise(op string, refs ...Ref) simulator.Step {
+	var b strings.Builder
+	line := func(text string) { fmt.Fprintf(&b, "%04x%s", len(text)+4, text) }
+	service := OpUploadPack
+	if op == OpPushRefs {
+		service = OpReceivePack
+	}
+	line("# service=" + service + "\n")
+	b.WriteString("0000")
+	for i, ref := range refs {
+		capabilities := ""
+		if i == 0 {
+			capabilities = "\x00ofs-delta side-band-64k report-status agent=simulator"
+		}
+		line(ref.ID + " " + ref.Name + capabilities + "\n")
+	}
+	b.WriteString("0000")
+	return Says(op, b.String()).As("list of refs of our own")
 }
 
 // EmptyPack is a 200 answer to a fetch with an empty body.

@@ -207,6 +207,20 @@ func TestRefusedPushes(t *testing.T) {
 	}
 }
 
+// G12: a list of refs can say anything.
+func TestAdvertise(t *testing.T) {
+	t.Parallel()
+	s := start(t, githttp.Options{})
+	create(t, s, "p.git", 1)
+	id := s.Refs("p.git")["refs/heads/main"]
+	s.Script(githttp.Advertise(githttp.OpFetchRefs, githttp.Ref{ID: id, Name: "refs/heads/main"}, githttp.Ref{ID: id, Name: "refs/heads/x"}).Times(2))
+	if got := must(t, "", "ls-remote", s.RepoURL("p.git")); got != id+"\trefs/heads/main\n"+id+"\trefs/heads/x" {
+		t.Errorf("refs %s", got)
+	}
+	work := filepath.Join(t.TempDir(), "work")
+	must(t, "", "clone", "--quiet", "--branch", "x", s.RepoURL("p.git"), work)
+}
+
 // G9: redirects to the same operation elsewhere.
 func TestRedirect(t *testing.T) {
 	t.Parallel()
