@@ -3,7 +3,6 @@ package git
 import (
 	"context"
 	"errors"
-	"net/http"
 	"time"
 
 	"go.temporal.io/sdk/activity"
@@ -16,73 +15,7 @@ import (
 )
 
 // HeartbeatEvery is the time between two heartbeats of a Git activity.
-const HeartbeatEvery = 2 * time.Second
-
-// Config of the Git activities. The zero value works for remotes that need no
-// credential, and leaves checkouts unrestricted.
-type Config struct {
-	// Auth resolves a Git auth profile by name. It returns ErrUnknownProfile for
-	// a name it does not know. Defaults to knowing none.
-	Auth func(ctx context.Context, name string) (Credentials, error)
-
-	// Roots are the directories that managed checkouts and local remotes must
-	// lie in, symbolic links resolved. Empty means anywhere.
-	Roots []string
-
-	// Transport carries the HTTP requests and must record each into the
-	// attempt.Record of its context. Defaults to a new attempt transport with a
-	// fresh connection per request, so that nothing below an attempt can repeat
-	// a request unseen.
-	Transport http.RoundTripper
-
-	// ConnectTimeout bounds DNS, TCP and TLS of the default transport and the
-	// dialling of SSH. Defaults to 10 s.
-	ConnectTimeout time.Duration
-
-	// Judge says what a fault means. Defaults to policies.JudgeGit.
-	Judge func(*policies.Fault) policies.Verdict
-}
-
-// Activities are the Git activities of a worker. Make them with New.
-type Activities struct {
-	auth   func(ctx context.Context, name string) (Credentials, error)
-	judge  func(*policies.Fault) policies.Verdict
-	roots  roots
-	engine engine
-	// heartbeat is the interval of heartbeats.
-	heartbeat time.Duration
-}
-
-// New checks the configuration and makes the activities. It fails when a root
-// does not exist or is no directory.
-func New(cfg Config) (*Activities, error) {
-	r, err := newRoots(cfg.Roots)
-	if err != nil {
-		return nil, err
-	}
-	if cfg.ConnectTimeout < 0 {
-		return nil, errors.New("git: ConnectTimeout is negative")
-	}
-	if cfg.ConnectTimeout == 0 {
-		cfg.ConnectTimeout = 10 * time.Second
-	}
-	if cfg.Transport == nil {
-		cfg.Transport = attempt.NewTransport(attempt.Options{Fresh: true, ConnectTimeout: cfg.ConnectTimeout})
-	}
-	if cfg.Auth == nil {
-		cfg.Auth = func(context.Context, string) (Credentials, error) { return Credentials{}, ErrUnknownProfile }
-	}
-	if cfg.Judge == nil {
-		cfg.Judge = policies.JudgeGit
-	}
-	return &Activities{
-		auth:      cfg.Auth,
-		judge:     cfg.Judge,
-		roots:     r,
-		engine:    newGoGit(cfg.Transport, cfg.ConnectTimeout),
-		heartbeat: HeartbeatEvery,
-	}, nil
-}
+const HeartbeatEvery = 500 * time.Millisecond
 
 // LsRemote lists the refs of in.URL, HEAD first and the others by name, peeled
 // tags included. in.Ref narrows them as the pattern of "git ls-remote" does. It
