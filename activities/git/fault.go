@@ -54,6 +54,8 @@ var (
 	errObjectLimit  = refuse(policies.ReasonOutputLimit, "G12/objects", "the pack holds more objects than git.limits.objects allows; raise that limit, or bring less of the history with --depth")
 	errMemoryLimit  = refuse(policies.ReasonOutputLimit, "G12/memory", "the repository needs more memory than git.limits.memory allows; raise that limit, or bring less of the history with --depth")
 	errDiskLimit    = refuse(policies.ReasonNoSpace, "G12/disk", "the repository needs more disk than git.limits.disk allows; raise that limit, or bring less of the history with --depth")
+	errProtocol     = refuse(policies.ReasonFormat, "G3/protocol", "the remote did not answer as a Git server does; check the URL, and the repository at its host")
+	errRefName      = refuse(policies.ReasonFormat, "G12/ref_name", "the remote has a ref whose name git does not allow; have its owner delete it, or fetch one branch with --ref")
 	errHostilePath  = refuse(policies.ReasonFormat, "G12/path", "the repository holds a path that could write outside its checkout or into its .git directory; have its owner remove that path")
 	errRefLocked    = &localError{reason: policies.ReasonLock, rule: "G3/lock_exists", retry: true,
 		message: "a ref of the checkout is locked by another process; if none is running, remove the .lock file in its .git directory"}
