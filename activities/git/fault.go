@@ -156,7 +156,11 @@ func (a *Activities) failed(op policies.Operation, rec *attempt.Record, err erro
 		local = localFault(err)
 	}
 	if local != nil {
-		return local.failure()
+		f := local.failure()
+		if op == policies.OpPush {
+			f.Effect = string(policies.EffectUnknown) // unless it was proved, see unsentError
+		}
+		return f
 	}
 	fault := faultOf(rec, err)
 	fault.Operation = op
