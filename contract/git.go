@@ -172,6 +172,15 @@ type GitPushed struct {
 	Found string `json:"found"`
 }
 
+// Lease is what the Expect of a push says to expect Old: its object id, or zeros
+// for a ref that must not exist.
+func (p GitPushed) Lease() string {
+	if p.Old == "" {
+		return "0000000000000000000000000000000000000000"
+	}
+	return p.Old
+}
+
 // GitLocated is what the remote has in place of a push (G6).
 type GitLocated struct {
 	// Found is the object id of the remote ref; empty if there is none.

@@ -29,7 +29,8 @@ type checkout struct {
 	common string
 	// gitDir holds HEAD and the index.
 	gitDir string
-	// worktree is the directory of the files; empty for a bare repository.
+	// worktree is the directory of the files; empty for a bare repository, and
+	// for one that was named by its git directory.
 	worktree string
 	// lock is held by us and given to every process that works here.
 	lock *os.File
@@ -50,6 +51,9 @@ func openCheckout(dir string, in roots) (*checkout, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := in.confineObjects(common); err != nil {
+		return nil, err
+	}
 	var disk billy.Filesystem = osfs.New(gitDir)
 	if common != gitDir {
 		disk = dotgit.NewRepositoryFilesystem(disk, osfs.New(common))
@@ -65,10 +69,12 @@ func openCheckout(dir string, in roots) (*checkout, error) {
 		return nil, openError(err)
 	}
 	c := &checkout{common: common, gitDir: gitDir, files: files, storage: storage, config: cfg}
-	if !cfg.Core.IsBare {
-		if c.worktree, err = realPath(dir); err != nil {
-			return nil, openError(err)
-		}
+	top, err := realPath(dir)
+	if err != nil {
+		return nil, openError(err)
+	}
+	if !cfg.Core.IsBare && top != gitDir {
+		c.worktree = top
 	}
 	return c, nil
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"slices"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/attempt"
@@ -121,51 +120,4 @@ func (l *Limits) setDefaults() error {
 		l.Objects = 5_000_000
 	}
 	return nil
-}
-
-// Activities are the Git activities of a worker. Make them with New.
-type Activities struct {
-	auth  func(ctx context.Context, name string) (Credentials, error)
-	judge func(*policies.Fault) policies.Verdict
-	roots roots
-	// shared are the roots that every host sees.
-	shared roots
-	host   string
-	engine engine
-	// heartbeat is the interval of heartbeats.
-	heartbeat time.Duration
-}
-
-// New checks the configuration and makes the activities. It fails when a root
-// does not exist or is no directory.
-func New(cfg Config) (*Activities, error) {
-	if err := cfg.setDefaults(); err != nil {
-		return nil, err
-	}
-	shared, err := newRoots(cfg.SharedRoots)
-	if err != nil {
-		return nil, err
-	}
-	own, err := newRoots(cfg.Roots)
-	if err != nil {
-		return nil, err
-	}
-	e, err := newEngines(cfg)
-	if err != nil {
-		return nil, err
-	}
-	return &Activities{
-		auth:      cfg.Auth,
-		judge:     cfg.Judge,
-		roots:     slices.Concat(own, shared),
-		shared:    shared,
-		host:      cfg.Host,
-		engine:    e,
-		heartbeat: HeartbeatEvery,
-	}, nil
-}
-
-// newEngines makes the engine that does what the configuration asks for.
-func newEngines(cfg Config) (engine, error) {
-	return newGoGit(cfg.Transport, cfg.ConnectTimeout), nil
 }
