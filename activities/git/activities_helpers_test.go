@@ -29,6 +29,31 @@ type fakeEngine struct {
 	onAdvance func(ctx context.Context, from, to string) error
 }
 
+// deadEngine does nothing and says so.
+type deadEngine struct{}
+
+func (deadEngine) lsRemote(context.Context, *remote) ([]contract.GitRef, error) {
+	return nil, errNotGit
+}
+func (deadEngine) fetch(context.Context, *remote, *checkout, string) ([]contract.GitUpdate, error) {
+	return nil, errNotGit
+}
+func (deadEngine) clone(context.Context, *remote, string, cloneSpec) (contract.GitHead, error) {
+	return contract.GitHead{}, errNotGit
+}
+func (deadEngine) push(context.Context, *remote, *checkout, contract.GitPushIntent) error {
+	return errNotGit
+}
+func (deadEngine) locate(context.Context, *remote, *checkout, string, string) (contract.GitLocated, error) {
+	return contract.GitLocated{}, errNotGit
+}
+func (deadEngine) descends(context.Context, *checkout, string, string) (bool, error) {
+	return false, errNotGit
+}
+func (deadEngine) advance(context.Context, *checkout, *progress, string, string) error {
+	return errNotGit
+}
+
 func (f *fakeEngine) fetch(ctx context.Context, r *remote, c *checkout, ref string) ([]contract.GitUpdate, error) {
 	if f.onFetch == nil {
 		return f.engine.fetch(ctx, r, c, ref)
@@ -50,7 +75,7 @@ func (f *fakeEngine) push(ctx context.Context, r *remote, c *checkout, p contrac
 	return f.onPush(ctx, p)
 }
 
-// advance is asked first and then goes on, unless it says otherwise.
+// advance asks the test first and then goes on, unless that says otherwise.
 func (f *fakeEngine) advance(ctx context.Context, c *checkout, p *progress, from, to string) error {
 	if f.onAdvance != nil {
 		if err := f.onAdvance(ctx, from, to); err != nil {

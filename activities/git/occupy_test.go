@@ -266,6 +266,7 @@ func TestCheckoutsOfOneHost(t *testing.T) {
 		"no roots":        {},
 	} {
 		a, fake := newFakes(t, cfg)
+		fake.engine = deadEngine{}
 		fake.onClone = func(_ context.Context, dir string, _ cloneSpec) (contract.GitHead, error) {
 			return contract.GitHead{}, os.MkdirAll(filepath.Join(dir, ".git"), 0o700)
 		}
