@@ -41,6 +41,10 @@ var (
 	errRedirect    = refuse(policies.ReasonMisdirected, "G9/redirect", "the remote redirects to another address; use the address that its host shows for this repository")
 	errNotGit      = refuse(policies.ReasonNotFound, "G3/not_git", "what answered is no Git repository over smart HTTP; correct the URL")
 	errBadPack     = refuse(policies.ReasonFormat, "G3/bad_object", "the remote sent a pack that is damaged; ask its host to check the repository with \"git fsck\"")
+	errObjectLimit = refuse(policies.ReasonOutputLimit, "G12/objects", "the pack holds more objects than git.limits.objects allows; raise that limit, or bring less of the history with --depth")
+	errMemoryLimit = refuse(policies.ReasonOutputLimit, "G12/memory", "the repository needs more memory than git.limits.memory allows; raise that limit, or bring less of the history with --depth")
+	errDiskLimit   = refuse(policies.ReasonNoSpace, "G12/disk", "the repository needs more disk than git.limits.disk allows; raise that limit, or bring less of the history with --depth")
+	errHostilePath = refuse(policies.ReasonFormat, "G12/path", "the repository holds a path that could write outside its checkout or into its .git directory; have its owner remove that path")
 	errRefLocked   = &localError{reason: policies.ReasonLock, rule: "G3/lock_exists", retry: true,
 		message: "a ref of the checkout is locked by another process; if none is running, remove the .lock file under its .git/refs"}
 )
@@ -55,11 +59,24 @@ func (e *wireError) Error() string { return e.what }
 type programError struct {
 	stderr   string // its beginning and its end
 	exitCode int
-	// termination is "timeout", "output_limit", "killed" or empty.
+	// termination is "signal" where somebody else ended it, else empty.
 	termination string
+	// cause is the error that is known to stand behind it; nil where its text is
+	// all that there is.
+	cause error
 }
 
 func (e *programError) Error() string { return "the git program failed" }
+
+func (e *programError) Unwrap() error { return e.cause }
+
+// unsentError is a push that failed before the remote was asked to move the ref,
+// or that the remote said it has not moved (G6).
+type unsentError struct{ cause error }
+
+func (e *unsentError) Error() string { return e.cause.Error() }
+
+func (e *unsentError) Unwrap() error { return e.cause }
 
 // Answers that were cut short (G4).
 var (
@@ -108,7 +125,7 @@ func localFault(err error) *localError {
 	var pathError *fs.PathError
 	switch {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		return &localError{reason: policies.ReasonNoSpace, rule: "G3/no_space", message: "the disk or the quota of the checkout is full; free some space"}
+		return &localError{reason: policies.ReasonNoSpace, rule: "G3/no_space", message: noSpaceMessage}
 	case !errors.As(err, &pathError):
 		return nil
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
@@ -121,18 +138,30 @@ func localFault(err error) *localError {
 // returns. Its message is ours: nothing of the other side's text, no address
 // and no credential is in it (G9).
 func (a *Activities) fail(op policies.Operation, rec *attempt.Record, err error) error {
-	err = unwrap(err)
+	f := a.failed(op, rec, unwrap(err))
+	var program *programError
+	if errors.As(err, &program) {
+		f.ExitCode = program.exitCode
+	}
+	var unsent *unsentError
+	if errors.As(err, &unsent) {
+		f.Effect = string(policies.EffectNotSent)
+	}
+	return report(f)
+}
+
+func (a *Activities) failed(op policies.Operation, rec *attempt.Record, err error) contract.Failure {
 	var local *localError
 	if !errors.As(err, &local) {
 		local = localFault(err)
 	}
 	if local != nil {
-		return report(local.failure())
+		return local.failure()
 	}
 	fault := faultOf(rec, err)
 	fault.Operation = op
 	verdict := a.judge(&fault)
-	return report(failure.FromVerdict(&fault, verdict, message(&fault, verdict)))
+	return failure.FromVerdict(&fault, verdict, message(&fault, verdict))
 }
 
 // report is a failure on its way to the workflow, which owns the retry and
@@ -154,6 +183,13 @@ func (e *localError) failure() contract.Failure {
 // status that says the same. The text of an error counts only where there is
 // neither a status nor a code: host names and error pages hold any word.
 func faultOf(rec *attempt.Record, err error) policies.Fault {
+	var program *programError
+	if errors.As(err, &program) {
+		if program.cause == nil {
+			return programFault(program)
+		}
+		err = unwrap(program.cause)
+	}
 	f := rec.Fault(policies.SurfaceGit, err, time.Now())
 	var cut *wireError
 	switch {
@@ -174,4 +210,11 @@ func faultOf(rec *attempt.Record, err error) policies.Fault {
 		f.Message = ""
 	}
 	return f
+}
+
+// programFault is all that the git program told.
+func programFault(err *programError) policies.Fault {
+	return policies.Fault{
+		Surface: policies.SurfaceGit, Stderr: err.stderr, ExitCode: &err.exitCode, Termination: err.termination, Now: time.Now(),
+	}
 }

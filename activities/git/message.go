@@ -35,6 +35,17 @@ func message(f *policies.Fault, v policies.Verdict) string {
 		return "the connection to the remote was lost before its answer was complete; try again later"
 	case policies.ReasonServerError, policies.ReasonRateLimit:
 		return "the remote could not serve the request; try again later"
+	case policies.ReasonNoSpace:
+		return noSpaceMessage
+	case policies.ReasonLock:
+		return errRefLocked.message
+	case policies.ReasonConflict:
+		return rejectedMessage
+	case policies.ReasonCancelled:
+		return "the git program was ended by another process; see whether the machine ran out of memory, and try again"
+	}
+	if f.ExitCode != nil {
+		return "the git program failed for a reason that is not known; run the same operation by hand to see what it says"
 	}
 	return "the remote did not answer as a Git server does; check the URL, and the repository at its host"
 }
@@ -42,6 +53,8 @@ func message(f *policies.Fault, v policies.Verdict) string {
 const (
 	authMessage       = "the remote refused the credentials; name an auth profile that may read it with --auth"
 	permissionMessage = "the remote denies access; name an auth profile that may read the repository with --auth"
+	noSpaceMessage    = "the disk or the quota of the checkout is full; free some space"
+	rejectedMessage   = "the remote did not take the push; fetch, and see what the rules of its host say about the ref"
 	notFoundMessage   = "the remote has no such repository, or shows it only to other credentials; correct the URL or name an auth profile with --auth"
 )
 
