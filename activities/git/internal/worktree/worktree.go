@@ -1,0 +1,160 @@
+// Package worktree brings the files and the index of a checkout from one tree to
+// another, where nothing about the trees is trusted.
+//
+// Everything is looked at before anything is changed: paths that could lead out
+// of the checkout or into its .git directory are refused, and files that differ
+// from both trees are a conflict. A directory is entered component by component
+// and never through a symbolic link. The index is written last, and each file
+// takes its place at once, so that the same may be done again after a crash.
+package worktree
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+
+	"github.com/go-git/go-git/v5/plumbing"
+)
+
+var (
+	// ErrConflict is the error of files, or of an index, that differ from both
+	// trees, and of untracked files where tracked ones are to be.
+	ErrConflict = errors.New("worktree: files differ from both trees")
+	// ErrHostile is the error of a path that may not be written.
+	ErrHostile = errors.New("worktree: a path is not safe")
+	// ErrDamaged is the error of a tree that cannot be read.
+	ErrDamaged = errors.New("worktree: a tree is damaged")
+	// ErrMissing is the error of an object that is not in the store.
+	ErrMissing = errors.New("worktree: an object is missing")
+	// ErrMemory and ErrDisk are the errors of trees that would take more than
+	// the limits allow.
+	ErrMemory = errors.New("worktree: more files than the memory allows")
+	ErrDisk   = errors.New("worktree: more bytes than the disk limit allows")
+	// ErrLocked is the error of an index that another process has locked.
+	ErrLocked = errors.New("worktree: the index is locked")
+	// ErrIndex is the error of an index that cannot be read.
+	ErrIndex = errors.New("worktree: the index cannot be read")
+	// ErrSparse is the error of a sparse checkout whose patterns are not those of
+	// cone mode.
+	ErrSparse = errors.New("worktree: the sparse patterns are not those of cone mode")
+)
+
+// Objects is the store of trees and blobs.
+type Objects interface {
+	EncodedObject(plumbing.ObjectType, plumbing.Hash) (plumbing.EncodedObject, error)
+	HasEncodedObject(plumbing.Hash) error
+}
+
+// Options say where and how files are written.
+type Options struct {
+	// Dir is the directory of the files, GitDir that of the index.
+	Dir, GitDir string
+	// Work is a directory for what is unfinished. It exists, and whoever holds
+	// the checkout's lock removes with [Sweep] what is in it.
+	Work    string
+	Objects Objects
+	// Fresh says that nobody else has files here and that all of them are thrown
+	// away after an error.
+	Fresh bool
+	// Cone are the directories that are checked out beside the files at the top;
+	// nil for all.
+	Cone *Cone
+	// NoFileMode and NoSymlinks are for file systems without them: core.fileMode
+	// and core.symlinks.
+	NoFileMode, NoSymlinks bool
+	// Memory and Disk bound what the files take, in bytes. 0 is no limit.
+	Memory, Disk int64
+	// Planned is told how many files change, Wrote that one more has. Each may be
+	// nil.
+	Planned func(int)
+	Wrote   func()
+}
+
+// Advance brings files and index from the tree from to the tree to. A zero hash
+// is the empty tree. What was done already is not done again.
+func Advance(ctx context.Context, o Options, from, to plumbing.Hash) error {
+	d := differ{ctx: ctx, Options: o}
+	if err := d.trees("", from, to); err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(o.Dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	index, err := lockIndex(o.GitDir, o.Work)
+	if err != nil {
+		return err
+	}
+	defer index.unlock()
+	w := &writer{ctx: ctx, Options: o, index: index, dirs: newDirs(root)}
+	defer w.dirs.reset()
+	if err := w.check(d.changes); err != nil {
+		return err
+	}
+	if err := w.apply(); err != nil {
+		return err
+	}
+	return index.commit(w.entries())
+}
+
+// writer does one Advance.
+type writer struct {
+	Options
+	ctx   context.Context
+	index *lockedIndex
+	dirs  *dirs
+	steps []step
+	// gone are the paths that the new tree does not have, filled the directories
+	// that something new comes into.
+	gone, filled map[string]bool
+	spent        int64 // bytes written
+}
+
+// step is what becomes of one path.
+type step struct {
+	change
+	// remove the old file, write the new one.
+	remove, write bool
+	// entry is that of the index; nil for none. It is replaced when the file is
+	// written.
+	entry *entry
+	// touched says that entry takes the place of what the index has.
+	touched bool
+}
+
+// Sweep removes what a process that was killed has left in the work directory,
+// and its lock of an index in one of the directories given. The caller holds the
+// lock of the checkout.
+func Sweep(work string, gitDirs ...string) error {
+	left, err := filepath.Glob(filepath.Join(work, indexPrefix+"*"))
+	if err != nil {
+		return err
+	}
+	for _, name := range left {
+		ours, err := os.Lstat(name)
+		if err != nil {
+			continue
+		}
+		for _, dir := range gitDirs {
+			lock := filepath.Join(dir, indexLock)
+			if theirs, err := os.Lstat(lock); err == nil && os.SameFile(ours, theirs) {
+				os.Remove(lock)
+			}
+		}
+	}
+	entries, err := os.ReadDir(work)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if err := os.RemoveAll(filepath.Join(work, e.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
