@@ -6,30 +6,39 @@ import (
 	"os"
 	"slices"
 
-	"go.temporal.io/sdk/worker"
-
 	"github.com/holdfast-dev/holdfast/activities/git"
 	"github.com/holdfast-dev/holdfast/contract"
 	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/redact"
 )
 
-func (w *Workers) git(one worker.Registry, o Options) error {
-	roots := slices.Concat(o.Config.Git.Roots, o.Config.Git.SharedRoots)
-	for _, root := range roots {
+// GitError says why this process cannot serve managed Git: its configuration, or
+// the machine, lacks what is asked for.
+type GitError struct{ Err error }
+
+func (e *GitError) Error() string { return "managed Git cannot be served: " + e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *GitError) Unwrap() error { return e.Err }
+
+func (w *Workers) gitActivities(o Options) (map[string]any, error) {
+	c := o.Config.Git
+	for _, root := range slices.Concat(c.Roots, c.SharedRoots) {
 		if err := os.MkdirAll(root, 0o755); err != nil {
-			return fmt.Errorf("git.roots: %w", err)
+			return nil, &GitError{fmt.Errorf("make a directory of git.roots or git.shared_roots: %w", err)}
 		}
 	}
-	g, err := git.New(git.Config{Auth: gitAuth(o.Config), Roots: roots})
+	g, err := git.New(git.Config{
+		Auth: gitAuth(o.Config), Engine: c.Engine, Host: c.Host, Roots: c.Roots, SharedRoots: c.SharedRoots,
+		Limits: git.Limits{Memory: int64(c.Limits.Memory), Disk: int64(c.Limits.Disk), Objects: c.Limits.Objects},
+	})
 	if err != nil {
-		return err
+		return nil, &GitError{err}
 	}
-	add(one, map[string]any{
+	return map[string]any{
 		contract.ActivityGitLsRemote: g.LsRemote,
 		contract.ActivityGitFetch:    g.Fetch,
-	})
-	return nil
+	}, nil
 }
 
 // gitAuth resolves a Git auth profile anew for each attempt.

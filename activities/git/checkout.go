@@ -2,8 +2,6 @@ package git
 
 import (
 	"errors"
-	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -24,50 +22,6 @@ import (
 // remoteName is the remote that a managed checkout follows.
 const remoteName = "origin"
 
-// roots are the directories that checkouts must lie in, symbolic links
-// resolved; none means anywhere.
-type roots []string
-
-func newRoots(dirs []string) (roots, error) {
-	var r roots
-	for _, dir := range dirs {
-		real, err := realPath(dir)
-		if err != nil {
-			return nil, fmt.Errorf("git: root %q: %w", dir, err)
-		}
-		info, err := os.Stat(real)
-		if err != nil {
-			return nil, fmt.Errorf("git: root %q: %w", dir, err)
-		}
-		if !info.IsDir() {
-			return nil, fmt.Errorf("git: root %q is not a directory", dir)
-		}
-		r = append(r, real)
-	}
-	return r, nil
-}
-
-// hold reports whether a resolved path lies in one of the roots.
-func (r roots) hold(real string) bool {
-	if len(r) == 0 {
-		return true
-	}
-	for _, root := range r {
-		if rel, err := filepath.Rel(root, real); err == nil && filepath.IsLocal(rel) {
-			return true
-		}
-	}
-	return false
-}
-
-func realPath(path string) (string, error) {
-	abs, err := filepath.Abs(path)
-	if err != nil {
-		return "", err
-	}
-	return filepath.EvalSymlinks(abs)
-}
-
 // checkout is an opened repository.
 type checkout struct {
 	// common is the directory that holds the refs, objects and configuration;
@@ -75,7 +29,8 @@ type checkout struct {
 	common string
 	// gitDir holds HEAD and the index.
 	gitDir string
-	// worktree is the directory of the files; empty for a bare repository.
+	// worktree is the directory of the files; empty for a bare repository, and
+	// for one that was named by its git directory.
 	worktree string
 	// lock is held by us and given to every process that works here.
 	lock *os.File
@@ -96,6 +51,9 @@ func openCheckout(dir string, in roots) (*checkout, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := in.confineObjects(common); err != nil {
+		return nil, err
+	}
 	var disk billy.Filesystem = osfs.New(gitDir)
 	if common != gitDir {
 		disk = dotgit.NewRepositoryFilesystem(disk, osfs.New(common))
@@ -111,10 +69,12 @@ func openCheckout(dir string, in roots) (*checkout, error) {
 		return nil, openError(err)
 	}
 	c := &checkout{common: common, gitDir: gitDir, files: files, storage: storage, config: cfg}
-	if !cfg.Core.IsBare {
-		if c.worktree, err = realPath(dir); err != nil {
-			return nil, openError(err)
-		}
+	top, err := realPath(dir)
+	if err != nil {
+		return nil, openError(err)
+	}
+	if !cfg.Core.IsBare && top != gitDir {
+		c.worktree = top
 	}
 	return c, nil
 }
@@ -132,91 +92,6 @@ func openError(err error) error {
 		return refuse(policies.ReasonFormat, "G3/checkout", "the checkout uses a repository format that this engine does not know")
 	}
 	return refuse(policies.ReasonFormat, "G3/checkout", "the checkout's configuration or HEAD cannot be read; run \"git fsck\" in it")
-}
-
-// findGitDir is the resolved path of the directory that holds HEAD.
-func findGitDir(dir string, in roots) (string, error) {
-	if dir == "" {
-		return "", refuse(policies.ReasonFormat, "G3/checkout", "no checkout is named; give its directory with --dir")
-	}
-	real, err := realPath(dir)
-	if err != nil {
-		if local := localFault(err); local != nil {
-			return "", local
-		}
-		return "", refuse(policies.ReasonNotFound, "G3/checkout", "the checkout's directory does not exist; clone into it first or correct --dir")
-	}
-	if !in.hold(real) {
-		return "", outsideRoots()
-	}
-	dot := filepath.Join(real, ".git")
-	info, err := os.Stat(dot)
-	if errors.Is(err, fs.ErrNotExist) {
-		if isGitDir(real) {
-			return real, nil
-		}
-		return "", refuse(policies.ReasonNotFound, "G3/checkout", "the directory is no Git repository; clone into it first or correct --dir")
-	}
-	if err == nil && !info.IsDir() {
-		dot, err = pointedAt(dot, "gitdir: ")
-	}
-	if err == nil {
-		dot, err = realPath(dot)
-	}
-	if err != nil {
-		return "", openError(err)
-	}
-	if !in.hold(dot) {
-		return "", outsideRoots()
-	}
-	return dot, nil
-}
-
-func isGitDir(dir string) bool {
-	for _, name := range []string{"HEAD", "objects", "refs"} {
-		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
-			return false
-		}
-	}
-	return true
-}
-
-// commonDir is the directory that a linked worktree shares with its main one.
-func commonDir(gitDir string, in roots) (string, error) {
-	common, err := pointedAt(filepath.Join(gitDir, "commondir"), "")
-	if errors.Is(err, fs.ErrNotExist) {
-		return gitDir, nil
-	}
-	if err == nil {
-		common, err = realPath(common)
-	}
-	if err != nil {
-		return "", openError(err)
-	}
-	if !in.hold(common) {
-		return "", outsideRoots()
-	}
-	return common, nil
-}
-
-// pointedAt reads a file that holds a path, relative to the file's directory.
-func pointedAt(file, prefix string) (string, error) {
-	content, err := os.ReadFile(file)
-	if err != nil {
-		return "", err
-	}
-	path, ok := strings.CutPrefix(strings.TrimSpace(string(content)), prefix)
-	if !ok || path == "" {
-		return "", gogit.ErrRepositoryNotExists
-	}
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(filepath.Dir(file), path)
-	}
-	return path, nil
-}
-
-func outsideRoots() error {
-	return refuse(policies.ReasonFormat, "G12/root", "the checkout, or a part of it, lies outside the directories that git.roots allows")
 }
 
 // originURL is where the checkout was cloned from.

@@ -26,11 +26,15 @@ func moveRefs(c *checkout, updates []update) (err error) {
 	}
 	defer root.Close()
 
+	if err := writeRefJournal(root, updates); err != nil {
+		return err
+	}
 	locked := make([]string, 0, len(updates))
 	defer func() {
 		for _, name := range locked {
 			root.Remove(name + ".lock")
 		}
+		root.Remove(refJournal)
 	}()
 	for _, u := range updates {
 		name := u.name.String()
@@ -88,7 +92,7 @@ func unchanged(c *checkout, u update) error {
 		return err
 	}
 	if now != u.old || err == nil && ref.Type() != plumbing.HashReference {
-		return refuse(policies.ReasonConflict, "G11/changed", "another process moved a ref of the checkout during the fetch; fetch again")
+		return refuse(policies.ReasonConflict, "G11/changed", "another process moved a ref of the checkout meanwhile; try again")
 	}
 	return nil
 }

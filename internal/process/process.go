@@ -119,7 +119,7 @@ func ExitStatus(err error) int {
 	case errors.As(err, &unreachable):
 		return contract.ExitUnreachable
 	case errors.As(err, new(config.Errors)), errors.As(err, new(*config.ReadError)),
-		errors.As(err, new(*setup.MissingError)), errors.As(err, new(*workers.QueueError)):
+		errors.As(err, new(*setup.MissingError)), errors.As(err, new(*workers.QueueError)), errors.As(err, new(*workers.GitError)):
 		return contract.ExitUsage
 	}
 	return contract.ExitFailed
