@@ -32,17 +32,12 @@ func (w *writer) apply() error {
 	if err := w.prune(emptied); err != nil {
 		return err
 	}
-	work, err := os.OpenRoot(w.Work)
-	if err != nil {
-		return err
-	}
-	defer work.Close()
 	for i := range w.steps {
 		if err := w.ctx.Err(); err != nil {
 			return err
 		}
 		if s := &w.steps[i]; s.write {
-			if err := w.write(s, work); err != nil {
+			if err := w.write(s); err != nil {
 				return err
 			}
 		}
@@ -105,7 +100,7 @@ func conflictIfBlocked(err error) error {
 }
 
 // write writes one file and notes in its entry what is on disk then.
-func (w *writer) write(s *step, work *os.Root) error {
+func (w *writer) write(s *step) error {
 	in, err := w.dirs.enter(s.path, true)
 	if err != nil {
 		return conflictIfBlocked(err)
@@ -127,7 +122,7 @@ func (w *writer) write(s *step, work *os.Root) error {
 		}
 		return nil // git keeps nothing of a repository in another
 	}
-	if err := w.place(s.new, in, name, work); err != nil {
+	if err := w.place(s.new, in, name); err != nil {
 		return err
 	}
 	if info, err = in.Lstat(name); err != nil {
@@ -171,18 +166,18 @@ const (
 )
 
 // place puts a file or a link into its place, at once.
-func (w *writer) place(n node, in *os.Root, name string, work *os.Root) error {
+func (w *writer) place(n node, in *os.Root, name string) error {
 	if w.Fresh {
 		return w.create(n, in, name)
 	}
-	if err := w.create(n, work, unfinished); err != nil {
+	if err := w.create(n, w.Work, unfinished); err != nil {
 		return err
 	}
-	err := rename(work, unfinished, in, name)
+	err := rename(w.Work, unfinished, in, name)
 	if !errors.Is(err, syscall.EXDEV) {
 		return err
 	}
-	work.Remove(unfinished)
+	w.Work.Remove(unfinished)
 	if err := in.Remove(unfinishedHere); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

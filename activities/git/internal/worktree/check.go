@@ -172,7 +172,7 @@ func (w *writer) onlyGone(in *os.Root, name, path string) error {
 
 // free reports whether the index has nothing that a new path would be a
 // directory of, or a file in.
-func (i *lockedIndex) free(path string, gone map[string]bool) bool {
+func (i *index) free(path string, gone map[string]bool) bool {
 	for dir := parent(path); dir != ""; dir = parent(dir) {
 		if i.find(dir) != nil && !gone[dir] {
 			return false

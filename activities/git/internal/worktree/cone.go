@@ -1,30 +1,13 @@
 package worktree
 
 import (
-	"slices"
 	"strings"
-
-	"github.com/holdfast-dev/holdfast/policies"
 )
 
 // Cone is a set of directories of a sparse checkout: each with all that is in it,
 // and of those above it, and of the top, the files.
 type Cone struct {
 	whole, above map[string]bool
-}
-
-// NewCone makes the cone of some directories. It fails for a path that no tree
-// may have.
-func NewCone(dirs []string) (*Cone, error) {
-	c := &Cone{whole: map[string]bool{}, above: map[string]bool{}}
-	for _, dir := range dirs {
-		dir = strings.Trim(dir, "/")
-		if !policies.SafeTreePath(dir) || strings.ContainsAny(dir, "\n\r") {
-			return nil, ErrSparse
-		}
-		c.add(dir)
-	}
-	return c, nil
 }
 
 func (c *Cone) add(dir string) {
@@ -56,31 +39,6 @@ var (
 	special   = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`)
 	unspecial = strings.NewReplacer(`\\`, `\`, `\*`, `*`, `\?`, `?`, `\[`, `[`)
 )
-
-// Patterns are the lines of info/sparse-checkout, as git writes them.
-func (c *Cone) Patterns() string {
-	dirs := map[string]bool{}
-	for dir := range c.above {
-		dirs[dir] = true
-	}
-	for dir := range c.whole {
-		dirs[dir] = true
-	}
-	sorted := make([]string, 0, len(dirs))
-	for dir := range dirs {
-		sorted = append(sorted, dir)
-	}
-	slices.Sort(sorted)
-	out := "/*\n!/*/\n"
-	for _, dir := range sorted {
-		pattern := "/" + special.Replace(dir) + "/"
-		out += pattern + "\n"
-		if !c.whole[dir] {
-			out += "!" + pattern + "*/\n"
-		}
-	}
-	return out
-}
 
 // ReadCone reads the lines of info/sparse-checkout. Patterns that are not those
 // of cone mode are ErrSparse.

@@ -9,5 +9,5 @@ import (
 
 const nonBlock = 0
 
-// rename can move files within a directory only.
+// rename can move no file from one directory to another.
 func rename(*os.Root, string, *os.Root, string) error { return syscall.EXDEV }

@@ -9,7 +9,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -20,95 +19,54 @@ import (
 // entry is what the index knows about a file.
 type entry = gitindex.Entry
 
-// Names of the index and its lock. What is in the work directory under the
-// prefix is the same file as the lock, which says whose the lock is.
-const (
-	indexName   = "index"
-	indexLock   = "index.lock"
-	indexPrefix = "index-"
-)
+// indexName is the name of the index, and of the one that takes its place.
+const indexName = "index"
 
-// lockedIndex is the index of a checkout while nobody else can change it.
-type lockedIndex struct {
-	dir     string
-	own     string // our name of the lock
-	lock    *os.File
+// index is what the index of a checkout holds.
+type index struct {
 	entries []*entry // by path
-	// modTime is when the index was written: a file that changed since may look
-	// as if it had not.
+	// modTime is when it was written: a file that changed since may look as if it
+	// had not.
 	modTime time.Time
 }
 
-// lockIndex takes the lock that the git program takes, and reads the index.
-func lockIndex(dir, work string) (*lockedIndex, error) {
-	lock, err := os.CreateTemp(work, indexPrefix)
-	if err != nil {
-		return nil, err
-	}
-	i := &lockedIndex{dir: dir, own: lock.Name(), lock: lock}
-	if err := os.Link(lock.Name(), filepath.Join(dir, indexLock)); err != nil {
-		lock.Close()
-		os.Remove(i.own)
-		if errors.Is(err, fs.ErrExist) {
-			return nil, ErrLocked
-		}
-		return nil, err
-	}
-	if err := i.read(); err != nil {
-		i.unlock()
-		return nil, err
-	}
-	return i, nil
-}
-
-// unlock gives the lock back, if commit did not.
-func (i *lockedIndex) unlock() {
-	i.lock.Close()
-	if i.own != "" {
-		os.Remove(filepath.Join(i.dir, indexLock))
-		os.Remove(i.own)
-		i.own = ""
-	}
-}
-
-func (i *lockedIndex) read() error {
-	file, err := os.Open(filepath.Join(i.dir, indexName))
+// readIndex reads the index in a directory. One that does not exist is empty.
+func readIndex(dir *os.Root) (*index, error) {
+	file, err := dir.Open(indexName)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return &index{}, nil
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer file.Close()
 	info, err := file.Stat()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	i.modTime = info.ModTime()
 	var decoded gitindex.Index
 	if err := gitindex.NewDecoder(bufio.NewReader(file)).Decode(&decoded); err != nil {
 		var path *fs.PathError
 		if errors.As(err, &path) {
-			return err
+			return nil, err
 		}
-		return ErrIndex
+		return nil, ErrIndex
 	}
 	for _, e := range decoded.Entries {
 		if e.Stage != 0 {
-			return ErrConflict // a merge that is not finished
+			return nil, ErrConflict // a merge that is not finished
 		}
 	}
-	i.entries = decoded.Entries
-	if !slices.IsSortedFunc(i.entries, byName) {
-		return ErrIndex
+	if !slices.IsSortedFunc(decoded.Entries, byName) {
+		return nil, ErrIndex
 	}
-	return nil
+	return &index{decoded.Entries, info.ModTime()}, nil
 }
 
 func byName(a, b *entry) int { return strings.Compare(a.Name, b.Name) }
 
 // find is the entry of a path, nil for none.
-func (i *lockedIndex) find(path string) *entry {
+func (i *index) find(path string) *entry {
 	at, ok := slices.BinarySearchFunc(i.entries, path, func(e *entry, path string) int { return strings.Compare(e.Name, path) })
 	if !ok {
 		return nil
@@ -116,49 +74,38 @@ func (i *lockedIndex) find(path string) *entry {
 	return i.entries[at]
 }
 
-// commit replaces the index.
-func (i *lockedIndex) commit(entries []*entry) error {
-	out := bufio.NewWriterSize(i.lock, 256<<10)
+// writeIndex replaces the index in a directory.
+func writeIndex(dir, work *os.Root, entries []*entry) (err error) {
+	file, err := work.OpenFile(indexName, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if closeErr := file.Close(); err == nil {
+			err = closeErr
+		}
+		if err == nil {
+			err = rename(work, indexName, dir, indexName)
+		}
+		if err != nil {
+			work.Remove(indexName)
+		}
+	}()
+	old, err := dir.Stat(indexName)
+	if err == nil {
+		err = file.Chmod(old.Mode().Perm())
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	out := bufio.NewWriterSize(file, 256<<10)
 	sum := sha1.New()
 	encodeIndex(io.MultiWriter(out, sum), entries)
 	out.Write(sum.Sum(nil))
 	if err := out.Flush(); err != nil { // it keeps the first error
 		return err
 	}
-	if err := i.mode(); err != nil {
-		return err
-	}
-	if err := i.lock.Sync(); err != nil {
-		return err
-	}
-	if err := os.Rename(filepath.Join(i.dir, indexLock), filepath.Join(i.dir, indexName)); err != nil {
-		return err
-	}
-	err := os.Remove(i.own)
-	i.own = ""
-	return err
-}
-
-// mode gives the lock the mode of the index that it replaces, or of any new file.
-func (i *lockedIndex) mode() error {
-	info, err := os.Stat(filepath.Join(i.dir, indexName))
-	if err == nil {
-		return i.lock.Chmod(info.Mode().Perm())
-	}
-	if !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	probe := i.own + ".mode"
-	file, err := os.OpenFile(probe, os.O_CREATE|os.O_EXCL, 0o666) // as the umask has it
-	if err != nil {
-		return err
-	}
-	defer os.Remove(probe)
-	defer file.Close()
-	if info, err = file.Stat(); err != nil {
-		return err
-	}
-	return i.lock.Chmod(info.Mode().Perm())
+	return file.Sync()
 }
 
 // Flags of an entry: the length of its name, and that more flags follow.

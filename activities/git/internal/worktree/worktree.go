@@ -12,7 +12,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"path/filepath"
 
 	"github.com/go-git/go-git/v5/plumbing"
 )
@@ -31,8 +30,6 @@ var (
 	// the limits allow.
 	ErrMemory = errors.New("worktree: more files than the memory allows")
 	ErrDisk   = errors.New("worktree: more bytes than the disk limit allows")
-	// ErrLocked is the error of an index that another process has locked.
-	ErrLocked = errors.New("worktree: the index is locked")
 	// ErrIndex is the error of an index that cannot be read.
 	ErrIndex = errors.New("worktree: the index cannot be read")
 	// ErrSparse is the error of a sparse checkout whose patterns are not those of
@@ -48,11 +45,11 @@ type Objects interface {
 
 // Options say where and how files are written.
 type Options struct {
-	// Dir is the directory of the files, GitDir that of the index.
-	Dir, GitDir string
-	// Work is a directory for what is unfinished. It exists, and whoever holds
-	// the checkout's lock removes with [Sweep] what is in it.
-	Work    string
+	// Files is the directory of the files, Git that of the index, whose lock the
+	// caller holds.
+	Files, Git *os.Root
+	// Work is an empty directory for what is unfinished.
+	Work    *os.Root
 	Objects Objects
 	// Fresh says that nobody else has files here and that all of them are thrown
 	// away after an error.
@@ -78,17 +75,11 @@ func Advance(ctx context.Context, o Options, from, to plumbing.Hash) error {
 	if err := d.trees("", from, to); err != nil {
 		return err
 	}
-	root, err := os.OpenRoot(o.Dir)
+	index, err := readIndex(o.Git)
 	if err != nil {
 		return err
 	}
-	defer root.Close()
-	index, err := lockIndex(o.GitDir, o.Work)
-	if err != nil {
-		return err
-	}
-	defer index.unlock()
-	w := &writer{ctx: ctx, Options: o, index: index, dirs: newDirs(root)}
+	w := &writer{ctx: ctx, Options: o, index: index, dirs: newDirs(o.Files)}
 	defer w.dirs.reset()
 	if err := w.check(d.changes); err != nil {
 		return err
@@ -96,14 +87,14 @@ func Advance(ctx context.Context, o Options, from, to plumbing.Hash) error {
 	if err := w.apply(); err != nil {
 		return err
 	}
-	return index.commit(w.entries())
+	return writeIndex(o.Git, o.Work, w.entries())
 }
 
 // writer does one Advance.
 type writer struct {
 	Options
 	ctx   context.Context
-	index *lockedIndex
+	index *index
 	dirs  *dirs
 	steps []step
 	// gone are the paths that the new tree does not have, filled the directories
@@ -122,39 +113,4 @@ type step struct {
 	entry *entry
 	// touched says that entry takes the place of what the index has.
 	touched bool
-}
-
-// Sweep removes what a process that was killed has left in the work directory,
-// and its lock of an index in one of the directories given. The caller holds the
-// lock of the checkout.
-func Sweep(work string, gitDirs ...string) error {
-	left, err := filepath.Glob(filepath.Join(work, indexPrefix+"*"))
-	if err != nil {
-		return err
-	}
-	for _, name := range left {
-		ours, err := os.Lstat(name)
-		if err != nil {
-			continue
-		}
-		for _, dir := range gitDirs {
-			lock := filepath.Join(dir, indexLock)
-			if theirs, err := os.Lstat(lock); err == nil && os.SameFile(ours, theirs) {
-				os.Remove(lock)
-			}
-		}
-	}
-	entries, err := os.ReadDir(work)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		if err := os.RemoveAll(filepath.Join(work, e.Name())); err != nil {
-			return err
-		}
-	}
-	return nil
 }

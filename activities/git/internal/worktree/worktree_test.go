@@ -277,49 +277,6 @@ func TestAdvanceGoesOnAfterABreak(t *testing.T) {
 	}
 }
 
-// G11: the lock of a process that was killed goes with what else it left, and
-// that of another process never does.
-func TestSweep(t *testing.T) {
-	t.Parallel()
-	p := newPlace(t)
-	from, to := p.tree(map[string]string{"a": "1"}), p.tree(map[string]string{"a": "2"})
-	p.must(plumbing.ZeroHash, from)
-	gitDir := filepath.Join(p.dir, ".git")
-	killed, err := lockIndex(gitDir, p.work())
-	if err != nil {
-		t.Fatal(err)
-	}
-	killed.lock.Close()
-	if err := os.MkdirAll(filepath.Join(p.work(), "shadow", "objects"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.advance(from, to); !errors.Is(err, ErrLocked) {
-		t.Errorf("locked: %v", err)
-	}
-	if err := Sweep(p.work(), gitDir); err != nil {
-		t.Fatal(err)
-	}
-	p.nothingLeft()
-	p.must(from, to)
-
-	lock := filepath.Join(gitDir, "index.lock")
-	if err := os.WriteFile(lock, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := Sweep(p.work(), gitDir, filepath.Join(gitDir, "worktrees", "none")); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.advance(to, from); !errors.Is(err, ErrLocked) {
-		t.Errorf("locked by another process: %v", err)
-	}
-	if _, err := os.Stat(lock); err != nil {
-		t.Errorf("the other's lock: %v", err)
-	}
-	if err := Sweep(filepath.Join(p.dir, "nowhere"), gitDir); err != nil {
-		t.Errorf("without a work directory: %v", err)
-	}
-}
-
 // An index that is not what we can read is left as it is.
 func TestUnreadableIndex(t *testing.T) {
 	t.Parallel()
