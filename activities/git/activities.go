@@ -57,7 +57,7 @@ func New(cfg Config) (*Activities, error) {
 
 // newEngines makes the engine that does what the configuration asks for.
 func newEngines(cfg Config) (engine, error) {
-	return newGoGit(cfg.Transport, cfg.ConnectTimeout), nil
+	return newGoGit(cfg.Transport, cfg.ConnectTimeout, limits{memory: cfg.Limits.Memory, disk: cfg.Limits.Disk, objects: cfg.Limits.Objects}), nil
 }
 
 // LsRemote lists the refs of in.URL, HEAD first and the others by name, peeled

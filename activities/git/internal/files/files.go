@@ -1,4 +1,4 @@
-// Package worktree brings the files and the index of a checkout from one tree to
+// Package files brings the files and the index of a checkout from one tree to
 // another, where nothing about the trees is trusted.
 //
 // Everything is looked at before anything is changed: paths that could lead out
@@ -6,7 +6,7 @@
 // from both trees are a conflict. A directory is entered component by component
 // and never through a symbolic link. The index is written last, and each file
 // takes its place at once, so that the same may be done again after a crash.
-package worktree
+package files
 
 import (
 	"context"
@@ -19,22 +19,22 @@ import (
 var (
 	// ErrConflict is the error of files, or of an index, that differ from both
 	// trees, and of untracked files where tracked ones are to be.
-	ErrConflict = errors.New("worktree: files differ from both trees")
+	ErrConflict = errors.New("files: files differ from both trees")
 	// ErrHostile is the error of a path that may not be written.
-	ErrHostile = errors.New("worktree: a path is not safe")
+	ErrHostile = errors.New("files: a path is not safe")
 	// ErrDamaged is the error of a tree that cannot be read.
-	ErrDamaged = errors.New("worktree: a tree is damaged")
+	ErrDamaged = errors.New("files: a tree is damaged")
 	// ErrMissing is the error of an object that is not in the store.
-	ErrMissing = errors.New("worktree: an object is missing")
+	ErrMissing = errors.New("files: an object is missing")
 	// ErrMemory and ErrDisk are the errors of trees that would take more than
 	// the limits allow.
-	ErrMemory = errors.New("worktree: more files than the memory allows")
-	ErrDisk   = errors.New("worktree: more bytes than the disk limit allows")
+	ErrMemory = errors.New("files: more files than the memory allows")
+	ErrDisk   = errors.New("files: more bytes than the disk limit allows")
 	// ErrIndex is the error of an index that cannot be read.
-	ErrIndex = errors.New("worktree: the index cannot be read")
+	ErrIndex = errors.New("files: the index cannot be read")
 	// ErrSparse is the error of a sparse checkout whose patterns are not those of
 	// cone mode.
-	ErrSparse = errors.New("worktree: the sparse patterns are not those of cone mode")
+	ErrSparse = errors.New("files: the sparse patterns are not those of cone mode")
 )
 
 // Objects is the store of trees and blobs.

@@ -1,4 +1,4 @@
-package worktree
+package files
 
 import (
 	"errors"
@@ -25,7 +25,7 @@ func newDirs(root *os.Root) *dirs { return &dirs{root: root} }
 // blocked is where a directory should be and something else is.
 type blocked struct{ path string }
 
-func (*blocked) Error() string { return "worktree: a file is in the way of a directory" }
+func (*blocked) Error() string { return "files: a file is in the way of a directory" }
 
 // enter opens the directory that a path lies in. One that does not exist is made
 // if create is set, and is nil otherwise. What is no directory is *blocked.
