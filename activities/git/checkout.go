@@ -55,7 +55,7 @@ func openCheckout(dir string, in roots) (*checkout, error) {
 	if err := in.confineObjects(common); err != nil {
 		return nil, err
 	}
-	c, err := openAt(common, gitDir, defaultLimits.memory)
+	c, err := openDirs(common, gitDir, defaultLimits.memory)
 	if err != nil {
 		return nil, err
 	}
@@ -69,8 +69,8 @@ func openCheckout(dir string, in roots) (*checkout, error) {
 	return c, nil
 }
 
-// openAt opens a repository by its directories, within a limit of memory.
-func openAt(common, gitDir string, memory int64) (*checkout, error) {
+// openDirs opens a repository by its directories, within a limit of memory.
+func openDirs(common, gitDir string, memory int64) (*checkout, error) {
 	if _, err := os.Stat(filepath.Join(gitDir, "HEAD")); errors.Is(err, fs.ErrNotExist) {
 		return nil, openError(gogit.ErrRepositoryNotExists)
 	} else if err != nil {

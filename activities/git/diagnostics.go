@@ -56,7 +56,7 @@ func (d *diagnostics) take() {
 	if len(bytes.TrimSpace(line)) == 0 || bytes.HasPrefix(line, []byte("remote: ")) || d.progressed(line) {
 		return
 	}
-	if room := maxKept - d.head.Len(); room > len(line) {
+	if room := maxKept - d.head.Len(); room > len(line) && len(d.tail) == 0 {
 		d.head.Write(line)
 		d.head.WriteByte('\n')
 		return

@@ -21,7 +21,7 @@ import (
 // under the lock that git takes on the index.
 func (g *goGit) advance(ctx context.Context, c *checkout, p *progress, from, to string) error {
 	if c.worktree == "" {
-		return refuse(policies.ReasonFormat, "G7/bare", "the checkout has no files to advance; fetch into it instead")
+		return errBare
 	}
 	old, err := c.treeOf(plumbing.NewHash(from))
 	if err != nil {

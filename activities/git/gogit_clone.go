@@ -147,7 +147,7 @@ func (n *newcomer) initialize(dir, url, patterns string, memory int64) (*checkou
 			return nil, err
 		}
 	}
-	c, err := openAt(gitDir, gitDir, memory)
+	c, err := openDirs(gitDir, gitDir, memory)
 	if err != nil {
 		return nil, err
 	}
@@ -271,12 +271,12 @@ func (n *newcomer) checkout(ctx context.Context, g *goGit, c *checkout, p *progr
 	if n.at.IsZero() {
 		return contract.GitHead{Ref: string(n.branch)}, nil
 	}
-	commit, _, err := c.peel(n.at)
+	commit, _, _, err := c.peel(n.at)
 	if err != nil {
 		return contract.GitHead{}, err
 	}
 	if commit == nil {
-		return contract.GitHead{}, errNoCommit
+		return contract.GitHead{}, errNoFiles
 	}
 	if n.branch == "" {
 		if err := os.WriteFile(filepath.Join(c.gitDir, "HEAD"), []byte(commit.Hash.String()+"\n"), 0o666); err != nil {

@@ -29,7 +29,7 @@ func (c *checkout) missing(ctx context.Context, what plumbing.Hash, there []plum
 	l := &lister{ctx: ctx, c: c, limit: limit, listed: map[plumbing.Hash]bool{}}
 	for _, h := range there {
 		l.listed[h] = true // is there, and need not be sent
-		commit, _, err := c.peel(h)
+		commit, _, _, err := c.peel(h)
 		if err != nil {
 			return nil, err
 		}
@@ -42,7 +42,7 @@ func (c *checkout) missing(ctx context.Context, what plumbing.Hash, there []plum
 		}
 		w.mark(v)
 	}
-	commit, tags, err := c.peel(what)
+	commit, end, tags, err := c.peel(what)
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +52,8 @@ func (c *checkout) missing(ctx context.Context, what plumbing.Hash, there []plum
 		}
 	}
 	if commit == nil {
-		return nil, refuse(policies.ReasonFormat, "G6/no_commit", "what is to be pushed is no commit and no tag of one; push a branch or a tag")
+		err := l.object(end)
+		return l.out, err
 	}
 	fresh, err := w.fresh(ctx, commit.Hash)
 	if err != nil {
@@ -151,6 +152,21 @@ func (l *lister) add(h plumbing.Hash) error {
 		return errObjectLimit
 	}
 	return l.ctx.Err()
+}
+
+// object lists a tree or a blob, with all that is in it.
+func (l *lister) object(h plumbing.Hash) error {
+	obj, err := l.c.storage.EncodedObject(plumbing.AnyObject, h)
+	if errors.Is(err, plumbing.ErrObjectNotFound) {
+		return errLostObject
+	}
+	if err != nil {
+		return err
+	}
+	if obj.Type() == plumbing.TreeObject {
+		return l.tree(h, nil)
+	}
+	return l.add(h)
 }
 
 func (l *lister) commit(v *visited) error {

@@ -90,6 +90,8 @@ func (p *planner) wantTags(c *checkout) error {
 	return nil
 }
 
+var errShallowRemote = refuse(policies.ReasonFormat, "G10/shallow", "the remote is itself a shallow copy and lacks a part of the history; fetch from the repository that it was made from")
+
 // order is what is asked of a remote, and what it answers.
 type order struct {
 	// wants are objects that are to be here afterwards.

@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-dev/holdfast/policies"
 )
 
-// errNoCommit is a name that stands for no commit where one is needed.
-var errNoCommit = refuse(policies.ReasonFormat, "G3/no_commit", "the ref stands for no commit, so there are no files to check out; name a branch, or a tag of a commit")
+// errNoFiles is a ref that stands for no commit where one is to be checked out.
+var errNoFiles = refuse(policies.ReasonFormat, "G3/no_commit", "the ref stands for no commit, so there are no files to check out; name a branch, or a tag of a commit")
 
 // errHistory is a checkout in which a commit misses its parent, and is not the
 // edge of a shallow history.
@@ -40,26 +40,25 @@ func (c *checkout) commit(h plumbing.Hash) (*object.Commit, error) {
 	return commit, err
 }
 
-// peel is the commit that an object stands for, which may be a tag of a tag, and
-// the tags on the way. The commit is nil if it stands for none.
-func (c *checkout) peel(h plumbing.Hash) (*object.Commit, []plumbing.Hash, error) {
-	var tags []plumbing.Hash
+// peel is what an object stands for, which may be a tag of a tag, and the tags on
+// the way. The commit is nil if it stands for none.
+func (c *checkout) peel(h plumbing.Hash) (commit *object.Commit, end plumbing.Hash, tags []plumbing.Hash, err error) {
 	for range maxTagDepth {
 		commit, err := c.commit(h)
 		if commit != nil || err != nil {
-			return commit, tags, err
+			return commit, h, tags, err
 		}
 		tag, err := object.GetTag(c.storage, h)
 		if errors.Is(err, plumbing.ErrObjectNotFound) {
-			return nil, tags, nil
+			return nil, h, tags, nil
 		}
 		if err != nil {
-			return nil, tags, err
+			return nil, h, tags, err
 		}
 		tags = append(tags, h)
 		h = tag.Target
 	}
-	return nil, tags, nil
+	return nil, h, tags, nil
 }
 
 // maxTagDepth bounds tags of tags.

@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-dev/holdfast/policies"
 )
 
-// lockName is the file of the lock of a checkout, in its common directory.
-const lockName = "holdfast/lock"
+// checkoutLock is the file of a checkout's lock in its common directory.
+const checkoutLock = "holdfast/lock"
 
 // Failures of the lock of a checkout or of a clone's target (G11).
 var (
@@ -70,7 +70,7 @@ func (a *Activities) inCheckout(ctx context.Context, dir string, p *progress, wo
 	if err != nil {
 		return err
 	}
-	return a.locked(ctx, at.common, lockName, p, func(ctx context.Context, lock *pathlock.Lock) error {
+	return a.locked(ctx, at.common, checkoutLock, p, func(ctx context.Context, lock *pathlock.Lock) error {
 		if err := sweepWork(at.common); err != nil {
 			return err
 		}

@@ -156,20 +156,21 @@ func (g *program) list(ctx context.Context, r *remote, before []string, behind .
 	out := &limitedBuffer{limit: MaxOutput}
 	args := slices.Concat([]string{"ls-remote"}, before, []string{"--", url}, behind)
 	err = g.run(ctx, job{args: args, gitDir: noRepository, remote: r, stdout: out, patience: readPatience})
-	return out.Bytes(), err
+	return out.kept, err
 }
 
 // limitedBuffer keeps what is written up to a limit.
 type limitedBuffer struct {
-	bytes.Buffer
+	kept  []byte
 	limit int
 }
 
 func (b *limitedBuffer) Write(p []byte) (int, error) {
-	if b.Len()+len(p) > b.limit {
+	if len(b.kept)+len(p) > b.limit {
 		return 0, errOutputLimit
 	}
-	return b.Buffer.Write(p)
+	b.kept = append(b.kept, p...)
+	return len(p), nil
 }
 
 func (g *program) descends(ctx context.Context, c *checkout, tip, base string) (bool, error) {

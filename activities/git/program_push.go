@@ -41,7 +41,7 @@ func (g *program) push(ctx context.Context, r *remote, c *checkout, p contract.G
 	if err == nil {
 		return nil
 	}
-	if refused := refusedPush(out.Bytes()); refused != nil {
+	if refused := refusedPush(out.kept); refused != nil {
 		return refused
 	}
 	var local *localError

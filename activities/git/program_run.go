@@ -197,6 +197,12 @@ var programTexts = []struct {
 	text  *regexp.Regexp
 	means error
 }{
+	{regexp.MustCompile(`expected flush after ref listing`), errEarlyEOF},
+	{regexp.MustCompile(`invalid ls-refs response|bad line length|protocol error|invalid packet`), errProtocol},
+	{regexp.MustCompile(`Host key verification failed|REMOTE HOST IDENTIFICATION HAS CHANGED`), errHostKey},
+	{regexp.MustCompile(`UNPROTECTED PRIVATE KEY FILE`), refuse(policies.ReasonAuth, "G9/profile",
+		"the SSH key of the auth profile can be read by others, so ssh refuses it; set the mode of its file to 0600")},
+	{regexp.MustCompile(`refusing to update ref with bad name`), errRefName},
 	{regexp.MustCompile(`couldn't find remote ref|Remote branch .* not found in upstream`), errRefNotFound},
 	{regexp.MustCompile(`would clobber existing tag`), errTagDiffers},
 	{regexp.MustCompile(`\[rejected\].*\(non-fast-forward\)`), errDiverged},
