@@ -161,7 +161,7 @@ func (w *gitWorld) local(dir, name, text string) string {
 	w.t.Helper()
 	w.write(dir, name, text+"\n")
 	w.git(dir, "add", name)
-	return w.commitIn(dir, text)
+	return w.commitIn(dir, "a new "+name)
 }
 
 // remote is the id of a ref of the repository; empty for none.
