@@ -55,11 +55,6 @@ func New(cfg Config) (*Activities, error) {
 	}, nil
 }
 
-// newEngines makes the engine that does what the configuration asks for.
-func newEngines(cfg Config) (engine, error) {
-	return newGoGit(cfg.Transport, cfg.ConnectTimeout), nil
-}
-
 // LsRemote lists the refs of in.URL, HEAD first and the others by name, peeled
 // tags included. in.Ref narrows them as the pattern of "git ls-remote" does. It
 // makes one request and returns errors of package failure only.
