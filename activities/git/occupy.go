@@ -72,7 +72,7 @@ func (a *Activities) inCheckout(ctx context.Context, dir string, p *progress, wo
 	}
 	return a.locked(ctx, at.common, checkoutLock, p, func(ctx context.Context, lock *pathlock.Lock) error {
 		if err := sweepWork(at.common); err != nil {
-			return err
+			return checkoutError(err)
 		}
 		c, err := openCheckout(dir, a.roots)
 		if err != nil {
@@ -94,10 +94,9 @@ func (a *Activities) inCheckout(ctx context.Context, dir string, p *progress, wo
 // locked does work under the lock whose file is name below dir.
 func (a *Activities) locked(ctx context.Context, dir, name string, p *progress, work func(context.Context, *pathlock.Lock) error) error {
 	before := p.phase.Load()
-	lock, err := pathlock.Acquire(ctx, dir, name, pathlock.Options{
-		Owner: a.owner(ctx),
-		Waits: func() { p.enter(phaseLock) },
-	})
+	o := a.locks
+	o.Owner, o.Waits = a.owner(ctx), func() { p.enter(phaseLock) }
+	lock, err := pathlock.Acquire(ctx, dir, name, o)
 	switch {
 	case errors.Is(err, pathlock.ErrNotALock):
 		return errLockTaken
