@@ -65,7 +65,6 @@ func gitFaults(phase string) []gitFault {
 		{step: githttp.Empty(phase), want: lost},
 		{step: simulator.HTML(200, "<html>log in, "+gitPlanted+"</html>").As("login page"), want: strange},
 		{step: simulator.Status(200, gitPlanted).As("200 with a text"), want: strange},
-		{step: simulator.Status(204, ""), want: gitWant{reason: "format"}},
 		{step: simulator.CutBytes(150), want: lost, only: gitPackPhase},
 		{step: githttp.Says(phase, "0008NAK\n0000").As("no pack in the answer"), want: lost, only: gitPackPhase},
 		{step: githttp.Says(phase, "0008NAK\n").As("end before the pack"), want: lost, only: gitPackPhase},

@@ -161,6 +161,7 @@ func gitPushesTag(w *gitWorld) {
 	v1 := w.git(dir, "rev-parse", "v1")
 	plan := contract.GitPushPlan{Intent: contract.GitPushIntent{Ref: "refs/tags/v1", New: v1}}
 	w.push("tag", dir, w.plan("tag", contract.GitRequest{Dir: dir, Ref: "v1"}, plan))
+	w.local(dir, "local", "next")
 	w.git(dir, "tag", "-f", "-a", "-m", "two", "v1")
 	w.conflicts("tag that differs", contract.GitRequest{Dir: dir, Ref: "v1"}, v1)
 	two := w.git(dir, "rev-parse", "v1")

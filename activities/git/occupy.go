@@ -83,7 +83,7 @@ func (a *Activities) inCheckout(ctx context.Context, dir string, p *progress, wo
 		}
 		c.lock = lock.File()
 		err = work(ctx, c)
-		c.sweep()
+		c.close()
 		if ctx.Err() == nil || !errors.Is(context.Cause(ctx), errLockLost) {
 			sweepWork(at.common) // if not all of it goes, the next holder tries again
 		}
