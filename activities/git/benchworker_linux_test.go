@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -73,7 +74,23 @@ func benchWorker() error {
 	if err != nil {
 		return err
 	}
-	var done benchDone
+	warmUp := contract.GitRequest{URL: order.WarmUp, LimitMS: benchLimit.Milliseconds()}
+	if done := execute(a, policies.OpLsRemote, warmUp); done.Outcome != contract.OutcomeListed {
+		return errors.New(done.Failure.Message)
+	}
+	if err := measure.ForgetPeak(); err != nil {
+		return err
+	}
+	fmt.Println("ready")
+	if _, err := in.ReadBytes('\n'); err != nil {
+		return err
+	}
+	return json.NewEncoder(os.Stdout).Encode(execute(a, order.Operation, order.Request))
+}
+
+// execute makes one attempt of an activity. What the SDK does around it does not
+// count.
+func execute(a *Activities, op policies.Operation, request contract.GitRequest) (done benchDone) {
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	env := suite.NewTestActivityEnvironment()
@@ -81,27 +98,16 @@ func benchWorker() error {
 	env.RegisterActivityWithOptions(func(ctx context.Context, in contract.GitRequest) (contract.GitResult, error) {
 		stop := measure.Self()
 		defer func() { done.Cost = stop() }()
-		switch order.Operation {
+		switch op {
 		case policies.OpClone:
 			return a.Clone(ctx, in)
 		case policies.OpFetch:
 			return a.Fetch(ctx, in)
 		}
 		return a.LsRemote(ctx, in)
-	}, activity.RegisterOptions{Name: string(order.Operation)})
-	env.RegisterActivityWithOptions(a.LsRemote, activity.RegisterOptions{Name: "warm up"})
-	if _, err := env.ExecuteActivity("warm up", contract.GitRequest{URL: order.WarmUp, LimitMS: benchLimit.Milliseconds()}); err != nil {
-		return err
-	}
-	fmt.Println("ready")
-	if _, err := in.ReadBytes('\n'); err != nil {
-		return err
-	}
-	if err := measure.ForgetPeak(); err != nil {
-		return err
-	}
-	out, err := env.ExecuteActivity(string(order.Operation), order.Request)
+	}, activity.RegisterOptions{Name: string(op)})
 	var result contract.GitResult
+	out, err := env.ExecuteActivity(string(op), request)
 	if err == nil {
 		err = out.Get(&result)
 	}
@@ -109,7 +115,7 @@ func benchWorker() error {
 	if err != nil {
 		done.Outcome, done.Failure = contract.OutcomeFailed, failure.From(err)
 	}
-	return json.NewEncoder(os.Stdout).Encode(done)
+	return done
 }
 
 // benchProcess is a worker in a process of its own.
