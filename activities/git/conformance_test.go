@@ -190,6 +190,9 @@ func calls(t *testing.T, do any, result func(*conformance.GitAnswer) any) confor
 			return out
 		}
 		f := failure.From(err)
+		if temporal.IsCanceledError(err) {
+			f = contract.Failure{Reason: "cancelled"}
+		}
 		out.Failure = &f
 		out.Stored = temporal.GetDefaultFailureConverter().ErrorToFailure(err).String()
 		details, _ := json.Marshal(f)
