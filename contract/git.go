@@ -71,7 +71,8 @@ type GitPushInput struct {
 	Expect  string `json:"expect,omitempty"`
 	Auth    string `json:"auth,omitempty"`
 	Timeout string `json:"timeout,omitempty"`
-	// Admission is asked before the push; optional.
+	// Admission is asked before the remote is read for the push, and once more
+	// before the push itself; optional.
 	Admission *GitAdmission `json:"admission,omitempty"`
 }
 

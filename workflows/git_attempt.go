@@ -162,8 +162,9 @@ func warnOfGitRetry(ctx workflow.Context, op policies.Operation, fault contract.
 	if fault.ExitCode != 0 {
 		exitCode = fault.ExitCode
 	}
-	log.With(workflow.GetLogger(ctx), "subsystem", "git/network").Warn("git retry",
-		append([]any{"operation", string(op), "delay", delay.String(), "exit_code", exitCode}, numbers...)...)
+	fields := append([]any{"operation", string(op)}, numbers...)
+	fields = append(fields, "delay", delay.String(), "exit_code", exitCode)
+	log.With(workflow.GetLogger(ctx), "subsystem", "git/network").Warn("git retry", fields...)
 }
 
 // spoken writes a duration with a space before its unit where there is one unit.

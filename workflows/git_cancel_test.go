@@ -61,6 +61,19 @@ func TestGitCancelledInATransfer(t *testing.T) {
 	}
 }
 
+// G5: the wait for word of an activity is over when word has come.
+func TestGitGraceEndsEarly(t *testing.T) {
+	t.Parallel()
+	g := newGitRun(t, planned, pushFails("cancelled", "unknown", false).after(5300*time.Millisecond), finds(gitOld), finds(gitOld))
+	ended := 0
+	g.env.SetOnTimerCanceledListener(func(string) { ended++ })
+	g.env.RegisterDelayedCallback(g.env.CancelWorkflow, 5*time.Second)
+	g.env.ExecuteWorkflow(GitPush, pushIn)
+	if res := g.result(t); res.Outcome != contract.OutcomeCancelled || ended != 1 || g.seen.timers[0].D != gitCancelGrace {
+		t.Errorf("%s: %d timers were ended of %v", jsonOf(res), ended, g.seen.timers)
+	}
+}
+
 // Q2: work that began before there was a grace goes on as it was begun.
 func TestGitCancelledWithoutGrace(t *testing.T) {
 	t.Parallel()
@@ -96,6 +109,7 @@ func TestGitPushCancelled(t *testing.T) {
 		// While it is looked for: a wait and a reading under way are cut short.
 		{"in a long wait", []gitAnswer{planned, answerLost, {err: gitFailure("rate_limit", true, 8*s)}, finds(gitNew)}, contract.OutcomeLanded, "", 8 * s},
 		{"in a wait too long", []gitAnswer{planned, answerLost, {err: gitFailure("rate_limit", true, 30*s)}}, contract.OutcomeNeedsReview, "G6/not_read_in_time", 5 * s},
+		{"in a wait that is now shorter", []gitAnswer{planned, answerLost, unreadable("timeout", true), unreadable("timeout", true), unreadable("timeout", true), finds(gitNew)}, contract.OutcomeLanded, "", 5 * s},
 		{"in a reading", []gitAnswer{planned, answerLost, finds(gitOld).after(time.Hour), finds(gitNew)}, contract.OutcomeLanded, "", 5 * s},
 		{"between two readings", []gitAnswer{planned, answerLost.after(4 * s), finds(gitOld), finds(gitOld)}, contract.OutcomeCancelled, "G6/unchanged", 6 * s},
 	} {
@@ -112,6 +126,9 @@ func TestGitPushCancelled(t *testing.T) {
 		}
 		if g.since() != tc.ended {
 			t.Errorf("%s: ended after %v, want %v", tc.name, g.since(), tc.ended)
+		}
+		if n, failed := len(g.warnings()), g.failedReadings(); n > failed {
+			t.Errorf("G8: %s: %d warnings of %d failed readings", tc.name, n, failed)
 		}
 	}
 	// Cancelled before it was pushed, nothing is, and nothing is looked for.

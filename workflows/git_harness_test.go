@@ -115,7 +115,17 @@ func (g *gitRun) times(name string) (n int) {
 	return n
 }
 
-// state is what the "state" query answered at a time of the run.
+// failedReadings says how many readings after a push were told to fail.
+func (g *gitRun) failedReadings() (n int) {
+	for i, name := range g.called {
+		if name == contract.ActivityGitLocate && g.script[i].err != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// stateAt is what the "state" query answered at a time of the run.
 func (g *gitRun) stateAt(d time.Duration) *contract.GitState {
 	var state contract.GitState
 	g.env.RegisterDelayedCallback(func() { g.query(contract.QueryState, &state) }, d)

@@ -88,7 +88,7 @@ func (s *gitSearch) look(ctx workflow.Context) {
 		limit:    policies.PushReadShare(s.evidence.Until.Sub(workflow.Now(ctx))),
 		bounded:  true,
 	}, &located)
-	if ctx.Err() != nil {
+	if fault != nil && ctx.Err() != nil {
 		return
 	}
 	s.unread = fault

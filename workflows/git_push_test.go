@@ -188,7 +188,13 @@ func TestGitPushSharesItsTime(t *testing.T) {
 	if diff := cmp.Diff([]int64{4000, 3000, 5000}, g.limits()); diff != "" {
 		t.Errorf("little time: limits (-want +got):\n%s", diff)
 	}
+	in.Timeout = "1ms"
+	g, _ = push(t, in, planned, pushes)
+	if diff := cmp.Diff([]int64{1, 1}, g.limits()); diff != "" {
+		t.Errorf("hardly any time: limits (-want +got):\n%s", diff)
+	}
 	// With no time left for a push there is none, and nothing to look for.
+	in.Timeout = "4s"
 	g, res := push(t, in, planned.after(4*time.Second))
 	if res.Outcome != contract.OutcomeFailed || res.Error.Rule != "G1/timeout" || len(g.requests) != 1 {
 		t.Errorf("no time: %s after %v", jsonOf(res), g.called)

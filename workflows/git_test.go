@@ -137,6 +137,11 @@ func TestGitFloors(t *testing.T) {
 			t.Errorf("floor of %v: waited %v", floor, g.waits())
 		}
 	}
+	endless := contract.Failure{Reason: "rate_limit", RetrySame: true, FloorInfinite: true, FloorSource: "retry-after", Message: "never"}
+	g = newGitRun(t, gitAnswer{err: failure.New(endless, failure.Options{})})
+	if res := g.fetch(t, gitIn); res.Error == nil || res.Error.Reason != "rate_limit" || len(g.waits()) != 0 {
+		t.Errorf("a floor for ever: %+v", res)
+	}
 	g = newGitRun(t, limited(10*time.Millisecond), succeeds)
 	g.fetch(t, gitIn)
 	if diff := cmp.Diff([]time.Duration{time.Second}, g.waits()); diff != "" {
@@ -163,6 +168,13 @@ func TestGitLostWorker(t *testing.T) {
 	res := g.fetch(t, gitIn)
 	if res.Error == nil || res.Error.Reason != "worker_lost" || res.Error.Attempts != 2 {
 		t.Errorf("lost twice: %+v, want worker_lost after 2 attempts", res)
+	}
+	// The timeout bounds this attempt too.
+	in := gitIn
+	in.Timeout = "3s"
+	g = newGitRun(t, vanishes().after(15*time.Second))
+	if res = g.fetch(t, in); res.Error == nil || res.Error.Reason != "worker_lost" || res.Error.Attempts != 1 {
+		t.Errorf("lost beyond the timeout: %+v, want worker_lost after 1 attempt", res)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/activities/git/internal/pathlock"
 	"github.com/holdfast-dev/holdfast/contract"
 	"github.com/holdfast-dev/holdfast/policies"
 )
@@ -22,6 +23,8 @@ type Activities struct {
 	engine engine
 	// heartbeat is the interval of heartbeats.
 	heartbeat time.Duration
+	// locks says how locks are held.
+	locks pathlock.Options
 	// work is what activities have begun, also after they gave it up.
 	work sync.WaitGroup
 }
@@ -53,11 +56,6 @@ func New(cfg Config) (*Activities, error) {
 		engine:    e,
 		heartbeat: HeartbeatEvery,
 	}, nil
-}
-
-// newEngines makes the engine that does what the configuration asks for.
-func newEngines(cfg Config) (engine, error) {
-	return newGoGit(cfg.Transport, cfg.ConnectTimeout), nil
 }
 
 // LsRemote lists the refs of in.URL, HEAD first and the others by name, peeled

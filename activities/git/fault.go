@@ -9,9 +9,9 @@ import (
 
 	gogit "github.com/go-git/go-git/v5"
 	"github.com/go-git/go-git/v5/plumbing"
-	"github.com/go-git/go-git/v5/plumbing/format/packfile"
 	"github.com/go-git/go-git/v5/plumbing/transport"
 
+	"github.com/holdfast-dev/holdfast/activities/git/internal/pack"
 	"github.com/holdfast-dev/holdfast/contract"
 	"github.com/holdfast-dev/holdfast/failure"
 	"github.com/holdfast-dev/holdfast/internal/attempt"
@@ -35,18 +35,30 @@ func refuse(reason policies.Reason, rule, message string) error {
 
 // Failures that are found in several places.
 var (
-	errRefNotFound = refuse(policies.ReasonNotFound, "G3/ref_not_found", "the remote has no such ref; list its refs with \"git ls-remote\"")
-	errOutputLimit = refuse(policies.ReasonOutputLimit, "G3/output_limit", "the remote's list of refs is larger than is read; ask the host to hide refs that nobody needs")
-	errHostKey     = refuse(policies.ReasonTLS, "G3/host_key", "the SSH host key is unknown or has changed; check it and put it into the known_hosts file of the auth profile")
-	errRedirect    = refuse(policies.ReasonMisdirected, "G9/redirect", "the remote redirects to another address; use the address that its host shows for this repository")
-	errNotGit      = refuse(policies.ReasonNotFound, "G3/not_git", "what answered is no Git repository over smart HTTP; correct the URL")
-	errBadPack     = refuse(policies.ReasonFormat, "G3/bad_object", "the remote sent a pack that is damaged; ask its host to check the repository with \"git fsck\"")
-	errObjectLimit = refuse(policies.ReasonOutputLimit, "G12/objects", "the pack holds more objects than git.limits.objects allows; raise that limit, or bring less of the history with --depth")
-	errMemoryLimit = refuse(policies.ReasonOutputLimit, "G12/memory", "the repository needs more memory than git.limits.memory allows; raise that limit, or bring less of the history with --depth")
-	errDiskLimit   = refuse(policies.ReasonNoSpace, "G12/disk", "the repository needs more disk than git.limits.disk allows; raise that limit, or bring less of the history with --depth")
-	errHostilePath = refuse(policies.ReasonFormat, "G12/path", "the repository holds a path that could write outside its checkout or into its .git directory; have its owner remove that path")
-	errRefLocked   = &localError{reason: policies.ReasonLock, rule: "G3/lock_exists", retry: true,
-		message: "a ref of the checkout is locked by another process; if none is running, remove the .lock file under its .git/refs"}
+	errRefNotFound  = refuse(policies.ReasonNotFound, "G3/ref_not_found", "the remote has no such ref; list its refs with \"git ls-remote\"")
+	errOutputLimit  = refuse(policies.ReasonOutputLimit, "G3/output_limit", "the remote's list of refs is larger than is read; ask the host to hide refs that nobody needs")
+	errHostKey      = refuse(policies.ReasonTLS, "G3/host_key", "the SSH host key is unknown or has changed; check it and put it into the known_hosts file of the auth profile")
+	errRedirect     = refuse(policies.ReasonMisdirected, "G9/redirect", "the remote redirects to another address; use the address that its host shows for this repository")
+	errNotGit       = refuse(policies.ReasonNotFound, "G3/not_git", "what answered is no Git repository over smart HTTP; correct the URL")
+	errBadPack      = refuse(policies.ReasonFormat, "G3/bad_object", "the remote sent a pack that is damaged; ask its host to check the repository with \"git fsck\"")
+	errTagDiffers   = refuse(policies.ReasonConflict, "G3/tag", "a tag of the same name is here and differs; delete it or use +SRC:DST to replace it")
+	errDiverged     = refuse(policies.ReasonConflict, "G7/diverged", "the remote branch has diverged from the ref here; use +SRC:DST to replace it")
+	errCheckedOut   = refuse(policies.ReasonConflict, "G3/checked_out", "the fetch would move the branch that is checked out; fetch into a remote-tracking ref instead")
+	errRefNames     = refuse(policies.ReasonConflict, "G3/ref_names", "a ref of the remote and a ref here cannot both exist, for one's name is the other's directory; run \"git remote prune origin\" in the checkout")
+	errRefspec      = refuse(policies.ReasonFormat, "G3/refspec", "--ref is no refspec that can be fetched; use a branch, a tag, a full ref name or SRC:DST")
+	errChanged      = refuse(policies.ReasonConflict, "G11/changed", "another process moved a ref of the checkout meanwhile; try again")
+	errLocalChanges = refuse(policies.ReasonConflict, "G7/local_changes", "files of the checkout were changed and would be overwritten; commit them, or put them away, and run again")
+	errIndexLocked  = refuse(policies.ReasonLock, "G11/index_lock", "the index of the checkout is locked by another git; if none is running, remove index.lock from its .git directory")
+	errLeaseLost    = refuse(policies.ReasonConflict, "G6/lease", "the remote's ref is not what the push expected, so nothing was replaced; fetch, and decide anew")
+	errPushRefused  = refuse(policies.ReasonPermission, "G6/refused", "the remote refused the push by a rule of its own, such as a hook or a protected branch; see the rules of its host")
+	errObjectLimit  = refuse(policies.ReasonOutputLimit, "G12/objects", "the pack holds more objects than git.limits.objects allows; raise that limit, or bring less of the history with --depth")
+	errMemoryLimit  = refuse(policies.ReasonOutputLimit, "G12/memory", "the repository needs more memory than git.limits.memory allows; raise that limit, or bring less of the history with --depth")
+	errDiskLimit    = refuse(policies.ReasonNoSpace, "G12/disk", "the repository needs more disk than git.limits.disk allows; raise that limit, or bring less of the history with --depth")
+	errProtocol     = refuse(policies.ReasonFormat, "G3/protocol", "the remote did not answer as a Git server does; check the URL, and the repository at its host")
+	errRefName      = refuse(policies.ReasonFormat, "G12/ref_name", "the remote has a ref whose name git does not allow; have its owner delete it, or fetch one branch with --ref")
+	errHostilePath  = refuse(policies.ReasonFormat, "G12/path", "the repository holds a path that could write outside its checkout or into its .git directory; have its owner remove that path")
+	errRefLocked    = &localError{reason: policies.ReasonLock, rule: "G3/lock_exists", retry: true,
+		message: "a ref of the checkout is locked by another process; if none is running, remove the .lock file in its .git directory"}
 )
 
 // wireError is an answer that was cut short without an error that says so.
@@ -89,18 +101,23 @@ var (
 // it for io.ErrUnexpectedEOF.
 var codeCut, _ = attempt.Code(io.ErrUnexpectedEOF)
 
-// packError says what was wrong with a pack that could not be stored.
-func packError(pack *packReader, err error) error {
-	if localFault(err) != nil {
-		return err
-	}
-	if pack.err != nil && pack.err != io.EOF {
-		return pack.err
-	}
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, packfile.ErrEmptyPackfile) {
+// packError says what was wrong with a pack that could not be taken in. One that
+// is not complete is no news from a remote that is shallow itself.
+func packError(err error, shallow bool) error {
+	var limit *pack.LimitError
+	switch {
+	case errors.As(err, &limit):
+		return map[string]error{pack.LimitMemory: errMemoryLimit, pack.LimitDisk: errDiskLimit, pack.LimitObjects: errObjectLimit}[limit.Limit]
+	case err == io.EOF, err == io.ErrUnexpectedEOF:
 		return errEarlyEOF
+	case errors.Is(err, pack.ErrIncomplete) && shallow:
+		return errShallowRemote
+	case errors.Is(err, pack.ErrIncomplete):
+		return errMissingObjects
+	case errors.Is(err, pack.ErrDamaged):
+		return errBadPack
 	}
-	return errBadPack
+	return err
 }
 
 // unwrap gets to the errors that go-git's wrappers hide, for they have no

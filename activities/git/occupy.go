@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 
 	"go.temporal.io/sdk/activity"
 
@@ -15,13 +12,8 @@ import (
 	"github.com/holdfast-dev/holdfast/policies"
 )
 
-// What is ours in a repository's common directory.
-const (
-	lockFile = "holdfast/lock"
-	// workDir holds what an operation makes on its way. Only the holder of the
-	// lock uses it.
-	workDir = "holdfast/work"
-)
+// checkoutLock is the file of a checkout's lock in its common directory.
+const checkoutLock = "holdfast/lock"
 
 // Failures of the lock of a checkout or of a clone's target (G11).
 var (
@@ -78,9 +70,9 @@ func (a *Activities) inCheckout(ctx context.Context, dir string, p *progress, wo
 	if err != nil {
 		return err
 	}
-	return a.locked(ctx, at.common, lockFile, p, func(ctx context.Context, lock *pathlock.Lock) error {
+	return a.locked(ctx, at.common, checkoutLock, p, func(ctx context.Context, lock *pathlock.Lock) error {
 		if err := sweepWork(at.common); err != nil {
-			return err
+			return checkoutError(err)
 		}
 		c, err := openCheckout(dir, a.roots)
 		if err != nil {
@@ -91,7 +83,7 @@ func (a *Activities) inCheckout(ctx context.Context, dir string, p *progress, wo
 		}
 		c.lock = lock.File()
 		err = work(ctx, c)
-		c.sweep()
+		c.close()
 		if ctx.Err() == nil || !errors.Is(context.Cause(ctx), errLockLost) {
 			sweepWork(at.common) // if not all of it goes, the next holder tries again
 		}
@@ -102,10 +94,9 @@ func (a *Activities) inCheckout(ctx context.Context, dir string, p *progress, wo
 // locked does work under the lock whose file is name below dir.
 func (a *Activities) locked(ctx context.Context, dir, name string, p *progress, work func(context.Context, *pathlock.Lock) error) error {
 	before := p.phase.Load()
-	lock, err := pathlock.Acquire(ctx, dir, name, pathlock.Options{
-		Owner: a.owner(ctx),
-		Waits: func() { p.enter(phaseLock) },
-	})
+	o := a.locks
+	o.Owner, o.Waits = a.owner(ctx), func() { p.enter(phaseLock) }
+	lock, err := pathlock.Acquire(ctx, dir, name, o)
 	switch {
 	case errors.Is(err, pathlock.ErrNotALock):
 		return errLockTaken
@@ -137,22 +128,4 @@ func (a *Activities) locked(ctx context.Context, dir, name string, p *progress, 
 // owner says whose a lock is, to a person who looks into its file.
 func (a *Activities) owner(ctx context.Context) string {
 	return fmt.Sprintf("%s: %.200s", a.host, activity.GetInfo(ctx).WorkflowExecution.ID)
-}
-
-// sweepWork removes what an operation that was killed left behind: the ref locks
-// that it took, and all that is below workDir. It follows no link out of the
-// repository.
-func sweepWork(common string) error {
-	root, err := os.OpenRoot(common)
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	if err := sweepRefLocks(root); err != nil {
-		return err
-	}
-	if err := root.RemoveAll(filepath.FromSlash(workDir)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
 }

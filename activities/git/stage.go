@@ -139,10 +139,6 @@ func (s *stage) takeEntries(j journal, from string) error {
 	if m, ok := s.marked(); ok && m.ID == j.ID {
 		return nil
 	}
-	// A .git that we have not moved yet is another's.
-	if s.exists(filepath.Join(from, ".git")) && s.exists(filepath.Join(s.at.base, ".git")) {
-		return nil
-	}
 	for _, e := range j.Entries {
 		there := filepath.Join(s.at.base, e.Name)
 		info, err := s.root.Lstat(there)
