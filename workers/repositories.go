@@ -36,6 +36,12 @@ func (w *Workers) gitActivities(o Options) (map[string]any, error) {
 	if err != nil {
 		return nil, &GitError{err}
 	}
+	where := "host " + c.Host
+	if contract.ValidateGitHost(c.Host) != nil {
+		where = "shared roots alone"
+	}
+	w.git = where + ", " + g.Engines()
+	o.Logger.Info("managed Git is served", "host", c.Host, "engine", c.Engine, "engines", g.Engines())
 	w.close = append(w.close, func() {
 		ctx, cancel := context.WithTimeout(context.Background(), gitLeave)
 		defer cancel()

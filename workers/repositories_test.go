@@ -96,7 +96,7 @@ func TestGitThatCannotBeServed(t *testing.T) {
 	for section, want := range map[string]string{
 		fmt.Sprintf("{roots: [%q]}", filepath.Join(file, "root")):        "git.roots",
 		fmt.Sprintf("{shared_roots: [%q]}", filepath.Join(file, "root")): "git.shared_roots",
-		"{engine: git}": "git",
+		"{engine: git}": "install Git 2.31",
 	} {
 		o, _ := gitOptions(t, section)
 		_, err := (&Workers{}).gitActivities(o)
@@ -107,5 +107,18 @@ func TestGitThatCannotBeServed(t *testing.T) {
 	o, _ := gitOptions(t, "{engine: auto}")
 	if _, err := (&Workers{}).gitActivities(o); err != nil {
 		t.Errorf("without the program go-git serves all: %v", err)
+	}
+}
+
+// G11: a worker says whose checkouts it works in and by what.
+func TestGitIsAnnounced(t *testing.T) {
+	t.Parallel()
+	o, logs := gitOptions(t, "{host: build-1, engine: go-git}")
+	w := &Workers{}
+	if _, err := w.gitActivities(o); err != nil {
+		t.Fatal(err)
+	}
+	if want := "host build-1, go-git for everything"; w.Git() != want || !strings.Contains(logs.String(), "host=build-1") {
+		t.Errorf("%q, want %q; logged %s", w.Git(), want, logs)
 	}
 }

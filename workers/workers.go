@@ -71,7 +71,12 @@ type Options struct {
 type Workers struct {
 	workers []worker.Worker
 	close   []func()
+	git     string
 }
+
+// Git says whose checkouts are worked in and by which engines; empty where
+// managed Git is not served.
+func (w *Workers) Git() string { return w.git }
 
 // Start checks the options, registers everything and begins to poll. The
 // client stays the caller's to close, after Stop.
