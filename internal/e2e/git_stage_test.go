@@ -157,7 +157,21 @@ func (s *stage) sound() {
 	if _, err := os.Stat(s.checkout); err == nil {
 		s.git("-C", s.checkout, "fsck", "--strict", "--no-dangling")
 	}
-	s.poll("end of all that the operation left", func() bool { return len(s.leftovers()) == 0 })
+	s.cleared()
+}
+
+// cleared waits until nothing unfinished is left, ten seconds at most.
+func (s *stage) cleared() {
+	s.t.Helper()
+	for until := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		left := s.leftovers()
+		if len(left) == 0 {
+			return
+		}
+		if time.Now().After(until) {
+			s.t.Fatalf("left behind: %q", left)
+		}
+	}
 }
 
 // leftovers are files and directories of operations that are not over.
