@@ -194,7 +194,7 @@ func options(name string, o Options) worker.Options {
 		MaxHeartbeatThrottleInterval:       throttle,
 		DefaultHeartbeatThrottleInterval:   throttle,
 		DeadlockDetectionTimeout:           deadlockAfter,
-		Interceptors:                       append(slices.Clone(o.Interceptors), NewErrorGuard(o.Logger)),
+		Interceptors:                       append(slices.Clone(o.Interceptors), newSteady(o.Logger), NewErrorGuard(o.Logger)),
 	}
 }
 
