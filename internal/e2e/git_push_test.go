@@ -167,7 +167,7 @@ func TestGitPushUnreadable(t *testing.T) {
 			githttp.Unavailable().On(githttp.OpFetchRefs).Always(),
 		)
 		s.track("git-push/unreadable")
-		a := s.starter("git", "push", "--dir", s.checkout, "--host", stageHost, "--auth", "forge", "--timeout", "8s", "--key", "unreadable", "--json")
+		a := s.starter("git", "push", "--dir", s.checkout, "--host", stageHost, "--auth", "forge", "--timeout", "15s", "--key", "unreadable", "--json")
 		object := s.object(a)
 		failure, _ := object["error"].(map[string]any)
 		if a.status != contract.ExitNeedsReview || object["outcome"] != "needs_review" || failure["reason"] != "timeout" {
