@@ -28,7 +28,7 @@ func (m *mixed) push(ctx context.Context, r *remote, c *checkout, p contract.Git
 // fails where that needs a git program and there is none.
 func newEngines(cfg Config) (engine, error) {
 	bounds := limits{memory: cfg.Limits.Memory, disk: cfg.Limits.Disk, objects: cfg.Limits.Objects}
-	goGit := newGoGit(cfg.Transport, cfg.ConnectTimeout, bounds)
+	goGit := &isolated{newGoGit(cfg.Transport, cfg.ConnectTimeout, bounds)}
 	if cfg.Engine == EngineGoGit {
 		return goGit, nil
 	}

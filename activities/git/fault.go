@@ -204,6 +204,10 @@ func (e *localError) failure() contract.Failure {
 // status that says the same. The text of an error counts only where there is
 // neither a status nor a code: host names and error pages hold any word.
 func faultOf(rec *attempt.Record, err error) policies.Fault {
+	var told *faultError
+	if errors.As(err, &told) {
+		return told.fault
+	}
 	var program *programError
 	if errors.As(err, &program) {
 		if program.cause == nil {

@@ -169,9 +169,9 @@ func (n *newcomer) configuration(url string, sparse bool) string {
 		line("sparseCheckoutCone", "true")
 	}
 	b.WriteString("[remote " + quoted(remoteName) + "]\n")
-	line("url", quoted(url))
+	line("url", value(url))
 	if spec := n.refspec(); spec != "" {
-		line("fetch", quoted(spec))
+		line("fetch", value(spec))
 	}
 	if n.noTags {
 		line("tagOpt", "--no-tags")
@@ -179,9 +179,17 @@ func (n *newcomer) configuration(url string, sparse bool) string {
 	if n.branch != "" {
 		b.WriteString("[branch " + quoted(n.branch.Short()) + "]\n")
 		line("remote", remoteName)
-		line("merge", quoted(string(n.branch)))
+		line("merge", value(string(n.branch)))
 	}
 	return b.String()
+}
+
+// value is one of git's configuration, in quotes where it needs them.
+func value(s string) string {
+	if strings.ContainsAny(s, "#;\"\\\n\t") || strings.TrimSpace(s) != s {
+		return quoted(s)
+	}
+	return s
 }
 
 // quoted is a value, or the name of a section, of git's configuration.

@@ -26,11 +26,16 @@ var errNoReport = refuse(policies.ReasonFormat, "G6/no_report", "the remote cann
 // that fails before the first byte of that is not sent; a report that the ref
 // has not moved is proof as well; anything else may have happened.
 func (g *goGit) push(ctx context.Context, r *remote, c *checkout, p contract.GitPushIntent) error {
+	return g.pushBegun(ctx, r, c, p, func() {})
+}
+
+// pushBegun is push, and says when it is about to send.
+func (g *goGit) pushBegun(ctx context.Context, r *remote, c *checkout, p contract.GitPushIntent, begins func()) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	call := &call{transport: g.transport, limit: maxAdvertisement}
 	ctx = withCall(ctx, call)
-	push := &push{engine: g, remote: r, checkout: c, name: plumbing.ReferenceName(p.Ref), old: plumbing.NewHash(p.Old), new: plumbing.NewHash(p.New)}
+	push := &push{engine: g, remote: r, checkout: c, begins: begins, name: plumbing.ReferenceName(p.Ref), old: plumbing.NewHash(p.Old), new: plumbing.NewHash(p.New)}
 	err := call.explain(push.make(ctx))
 	if err != nil && !push.begun {
 		return &unsentError{err}
@@ -45,8 +50,9 @@ type push struct {
 	checkout *checkout
 	name     plumbing.ReferenceName
 	old, new plumbing.Hash
-	// begun says that the request may have left.
-	begun bool
+	// begun says that the request may have left, and begins is called before.
+	begun  bool
+	begins func()
 }
 
 func (p *push) make(ctx context.Context) error {
@@ -83,6 +89,7 @@ func (p *push) make(ctx context.Context) error {
 		p.remote.progress.enter(phaseSending)
 		body := &countedReader{from: pack, progress: p.remote.progress}
 		p.begun = true
+		p.begins()
 		if p.remote.Transport == policies.GitHTTP {
 			return p.post(ctx, endpoint, req, pack, body)
 		}
