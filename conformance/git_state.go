@@ -154,13 +154,20 @@ func (w *gitWorld) leftovers(dir string) []string {
 			}
 			base := d.Name()
 			if strings.HasSuffix(base, ".lock") || strings.HasSuffix(base, ".keep") || strings.HasPrefix(base, "tmp_") ||
-				strings.HasPrefix(base, ".tmp-") || strings.HasPrefix(name, "holdfast") || strings.Contains(name, "incoming-") {
+				strings.HasPrefix(base, ".tmp-") || strings.Contains(name, "incoming-") || isOurs(name) {
 				left = append(left, name)
 			}
 			return nil
 		}))
 	}
 	return left
+}
+
+// isOurs says that a file in a git directory is of an operation of ours that has
+// not ended. A clone may keep a note of which one it was.
+func isOurs(name string) bool {
+	name = filepath.ToSlash(name)
+	return strings.HasPrefix(name, "holdfast/") && name != "holdfast/cloned"
 }
 
 // beside lists the directory of checkouts, in which an operation leaves nothing

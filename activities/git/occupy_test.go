@@ -284,6 +284,12 @@ func TestCheckoutsOfOneHost(t *testing.T) {
 				}
 			}
 		}
+		missing := filepath.Join(w.root, "missing")
+		for activity, do := range checkoutActivities(a, missing) {
+			if f := do(t, all, 60_000); f.Rule != "G11/host" {
+				t.Errorf("%s: %s in a directory of another host: %+v", name, activity, f)
+			}
+		}
 		for i, dir := range []string{filepath.Join(w.root, "clone"), filepath.Join(shared, "clone")} {
 			at := dir + strings.ReplaceAll(name, " ", "")
 			served := i == 1 && len(cfg.SharedRoots) > 0

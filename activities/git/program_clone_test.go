@@ -192,7 +192,9 @@ func TestProgramHostilePaths(t *testing.T) {
 	}
 	link := writeObject(t, w.bare, "blob", outside)
 	file := func(name string) rawEntry { return rawEntry{"100755", name, blob} }
-	below := func(name string, entries ...rawEntry) rawEntry { return rawEntry{"40000", name, tree(t, w.bare, entries...)} }
+	below := func(name string, entries ...rawEntry) rawEntry {
+		return rawEntry{"40000", name, tree(t, w.bare, entries...)}
+	}
 	for name, entries := range map[string][]rawEntry{
 		"dot dot":         {below("..", file("escaped"))},
 		"dot dot in name": {file("../escaped")},

@@ -179,7 +179,7 @@ func programFailed(result spawn.Result, stderr string, cause error) error {
 			err.cause = known.means
 		}
 	}
-	if err.cause == nil && badPack.MatchString(stderr) && !cutShort.MatchString(stderr) {
+	if err.cause == nil && badPack.MatchString(stderr) && !unfinished.MatchString(stderr) {
 		err.cause = errBadPack
 	}
 	return err
@@ -213,10 +213,11 @@ var programTexts = []struct {
 		"the repository belongs to another user of this machine, so git refuses it; run the worker as its owner")},
 }
 
-// badPack is of a pack that is damaged, unless it was only cut short.
+// badPack is of a pack that is damaged, unless it was only cut short, or there was
+// no room for it.
 var (
-	badPack  = regexp.MustCompile(`pack has bad object|pack is corrupted|inflate returned|unresolved delta|invalid index-pack output|SHA1 COLLISION|bad pack header|pack signature mismatch`)
-	cutShort = regexp.MustCompile(`early EOF|unexpected disconnect|hung up`)
+	badPack    = regexp.MustCompile(`pack has bad object|pack is corrupted|inflate returned|unresolved delta|invalid index-pack output|SHA1 COLLISION|bad pack header|pack signature mismatch`)
+	unfinished = regexp.MustCompile(`(?i)early EOF|unexpected disconnect|hung up|no space left|quota`)
 )
 
 // address is a remote as the git program is told of it. A local one is named by

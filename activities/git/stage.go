@@ -203,6 +203,23 @@ func (s *stage) sameDisk(there fs.FileInfo) error {
 	return err
 }
 
+// finish brings a whole clone to its place.
+func (s *stage) finish(head contract.GitHead, empty bool) error {
+	if err := sweepWork(filepath.Join(s.path(), ".git")); err != nil {
+		return err
+	}
+	steps, err := s.publish(head, empty)
+	if err != nil {
+		return err
+	}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // publish are the steps by which a whole clone gets from the stage to its place.
 // After any of them the process may die.
 func (s *stage) publish(head contract.GitHead, empty bool) ([]func() error, error) {

@@ -300,7 +300,7 @@ func TestGitCancelDuringTransfer(t *testing.T) {
 			t.Fatal(err)
 		}
 		wantGit(t, finish(s, h), contract.OutcomeCancelled, "cancelled", 1)
-		s.answersAtOnce(h.ID())
+		s.endsSoon(h.ID())
 		s.gone(programs)
 		if _, err := s.world.Git.Ledger().WaitGone(s.ctx, n); err != nil {
 			t.Error(err)
