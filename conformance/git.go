@@ -27,6 +27,9 @@ type GitAdapter struct {
 	Authority *simulator.Authority
 	// AgentKey is a key that the SSH agent of the engine holds.
 	AgentKey ssh.PublicKey
+	// NoPassphrases says that the engine cannot open a key that has a passphrase,
+	// and refuses it.
+	NoPassphrases bool
 }
 
 // GitCall makes one attempt at what a request asks for.

@@ -121,7 +121,9 @@ func gitAdvancesHostile(w *gitWorld) {
 			if !long && !cmp.Equal(before, w.state(dir)) {
 				w.t.Errorf("%s: the checkout changed (-before +after):\n%s", h.Name, cmp.Diff(before, w.state(dir)))
 			}
-			if !h.Refused && !strings.Contains(h.Name, "backslash") {
+			// Of the others an engine may refuse what is no name elsewhere, and two
+			// entries of one name.
+			if !h.Refused && !strings.Contains(h.Name, "backslash") && !strings.Contains(h.Name, "of one name") {
 				w.t.Errorf("%s: %+v, want what is harmless to be checked out", h.Name, *answer.Failure)
 			}
 		case h.Refused:

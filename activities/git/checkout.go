@@ -92,8 +92,19 @@ func openDirs(common, gitDir string, memory int64) (*checkout, error) {
 	if err := checkFormat(cfg); err != nil {
 		return nil, err
 	}
+	takeLiterally(cfg)
 	_, err = os.Lstat(filepath.Join(common, "objects", "info", "alternates"))
 	return &checkout{common: common, gitDir: gitDir, storage: storage, config: cfg, borrows: err == nil}, nil
+}
+
+// takeLiterally undoes the rules by which a configuration has other addresses
+// stand for those that it names: a checkout does not decide where a credential
+// goes (G9).
+func takeLiterally(cfg *config.Config) {
+	for name, r := range cfg.Remotes {
+		raw := cfg.Raw.Section("remote").Subsection(name)
+		r.URLs = slices.Concat(raw.Options.GetAll("url"), raw.Options.GetAll("pushurl"))
+	}
 }
 
 // knownExtensions are those of repositories that are the same to us with or

@@ -143,7 +143,7 @@ func adapter(t *testing.T, engine string) conformance.GitAdapter {
 		}
 	})
 	return conformance.GitAdapter{
-		Root: root, Authority: outside.authority, AgentKey: outside.agentKey,
+		Root: root, Authority: outside.authority, AgentKey: outside.agentKey, NoPassphrases: engine == EngineGit,
 		AddAuth: func(name string, auth conformance.GitAuth) {
 			mu.Lock()
 			defer mu.Unlock()

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/format/pktline"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
 	"github.com/go-git/go-git/v5/plumbing/transport"
 	"github.com/go-git/go-git/v5/plumbing/transport/client"
@@ -138,8 +139,14 @@ func (g *goGit) discover(ctx context.Context, r *remote) (transport.UploadPackSe
 // advertised are the refs that the other side of a session has.
 func advertised(ctx context.Context, session transport.Session) (*packp.AdvRefs, error) {
 	adv, err := session.AdvertisedReferencesContext(ctx)
-	if errors.Is(err, transport.ErrEmptyRemoteRepository) {
+	var odd *packp.ErrUnexpectedData
+	switch {
+	case errors.Is(err, transport.ErrEmptyRemoteRepository):
 		return packp.NewAdvRefs(), nil
+	case errors.As(err, &odd) && strings.HasSuffix(odd.Msg, ": EOF"):
+		return nil, errEarlyEOF
+	case errors.As(err, &odd), errors.Is(err, pktline.ErrInvalidPktLen):
+		return nil, errProtocol
 	}
 	return adv, err
 }

@@ -94,12 +94,27 @@ func (c *call) guard(resp *http.Response, discovery bool) error {
 	} else if err != nil {
 		return err
 	}
-	b := &limitedBody{body: resp.Body, reader: r, left: -1}
+	b := &limitedBody{body: resp.Body, reader: notedReader{r, c}, left: -1}
 	if discovery {
 		b.left, b.end, b.note = c.limit, errOutputLimit, c.note
 	}
 	resp.Body = b
 	return nil
+}
+
+// notedReader keeps what broke a body, of which go-git may say that it was not
+// what it should be.
+type notedReader struct {
+	from io.Reader
+	call *call
+}
+
+func (r notedReader) Read(p []byte) (int, error) {
+	n, err := r.from.Read(p)
+	if err != nil && err != io.EOF {
+		r.call.note(err)
+	}
+	return n, err
 }
 
 // isGitAnswer reports whether the body is what the smart protocol answers to a
