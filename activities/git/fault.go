@@ -29,6 +29,12 @@ type localError struct {
 
 func (e *localError) Error() string { return e.message }
 
+// Is knows an error that has come from another process.
+func (e *localError) Is(target error) bool {
+	other, ok := target.(*localError)
+	return ok && *e == *other
+}
+
 func refuse(reason policies.Reason, rule, message string) error {
 	return &localError{reason: reason, rule: rule, message: message}
 }

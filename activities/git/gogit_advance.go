@@ -180,7 +180,7 @@ func filesError(err error) error {
 	for _, known := range []struct{ is, means error }{
 		{files.ErrConflict, errLocalChanges}, {files.ErrHostile, errHostilePath}, {files.ErrDamaged, errBadTree}, {files.ErrMissing, errLostObject},
 		{files.ErrMemory, errMemoryLimit}, {files.ErrDisk, errDiskLimit}, {files.ErrIndex, errIndexForm}, {files.ErrSparse, errNoCone},
-		{syscall.ENAMETOOLONG, errOddPath}, {syscall.EILSEQ, errOddPath}, {syscall.EINVAL, errOddPath},
+		{files.ErrImpossible, errOddPath}, {syscall.ENAMETOOLONG, errOddPath}, {syscall.EILSEQ, errOddPath}, {syscall.EINVAL, errOddPath},
 	} {
 		if errors.Is(err, known.is) {
 			return known.means

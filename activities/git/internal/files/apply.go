@@ -234,14 +234,14 @@ func (w *writer) create(n node, in *os.Root, name string) (err error) {
 // written through it.
 func link(r io.Reader, size int64, in *os.Root, name string) error {
 	if size == 0 || size > policies.MaxTreePath {
-		return ErrHostile
+		return ErrImpossible
 	}
 	target, err := io.ReadAll(io.LimitReader(r, size))
 	if err != nil {
 		return err
 	}
 	if strings.ContainsRune(string(target), 0) {
-		return ErrHostile
+		return ErrImpossible
 	}
 	return in.Symlink(string(target), name)
 }

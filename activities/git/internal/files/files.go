@@ -20,8 +20,12 @@ var (
 	// ErrConflict is the error of files, or of an index, that differ from both
 	// trees, and of untracked files where tracked ones are to be.
 	ErrConflict = errors.New("files: files differ from both trees")
-	// ErrHostile is the error of a path that may not be written.
+	// ErrHostile is the error of a path that may not be written, found before
+	// anything is changed.
 	ErrHostile = errors.New("files: a path is not safe")
+	// ErrImpossible is the error of a symbolic link that leads to what can be no
+	// path.
+	ErrImpossible = errors.New("files: a link leads to no path")
 	// ErrDamaged is the error of a tree that cannot be read.
 	ErrDamaged = errors.New("files: a tree is damaged")
 	// ErrMissing is the error of an object that is not in the store.

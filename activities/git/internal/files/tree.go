@@ -135,8 +135,11 @@ func (d *differ) pair(prefix string, a, b named) error {
 	return d.charge(changeMemory)
 }
 
+// maxName is the longest name that file systems hold, in bytes.
+const maxName = 255
+
 func safe(prefix string, n named) bool {
-	return len(prefix)+len(n.name) <= policies.MaxTreePath && policies.SafeTreeName(n.name) && (n.mode != modeSymlink || policies.SafeTreeLink(n.name))
+	return len(prefix)+len(n.name) <= policies.MaxTreePath && len(n.name) <= maxName && policies.SafeTreeName(n.name) && (n.mode != modeSymlink || policies.SafeTreeLink(n.name))
 }
 
 // read lists a tree by name. Nothing may have a name twice.
