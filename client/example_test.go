@@ -34,3 +34,31 @@ func ExampleClient_Send() {
 		fmt.Println(result.Outcome, r.Part, r.MessageID)
 	}
 }
+
+// A push that has not landed may be made again, as a new push with the same
+// lease: the remote ref is still what it was then, or the new push is a conflict.
+func ExampleClient_GitPush() {
+	ctx := context.Background()
+	t, err := temporal.Dial(temporal.Options{HostPort: "127.0.0.1:7233"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer t.Close()
+	c := client.New(t)
+	in := contract.GitPushInput{Dir: "/srv/checkouts/handbook", Host: "build-1", Auth: "github"}
+	for _, key := range []string{"edit-77", "edit-77-again"} {
+		h, err := c.GitPush(ctx, key, in)
+		if err != nil {
+			log.Fatal(err)
+		}
+		result, err := h.Get(ctx)
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(result.Outcome)
+		if result.Outcome != contract.OutcomeNotLanded {
+			break
+		}
+		in.Expect = result.Push.Lease()
+	}
+}

@@ -7,7 +7,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/holdfast-dev/holdfast/contract"
-	"github.com/holdfast-dev/holdfast/policies"
 )
 
 // Send starts a logical send under a key (C1); an empty key is made up. It
@@ -54,36 +53,6 @@ func (c *Client) Run(ctx context.Context, key string, in contract.RunInput) (*Ha
 			contract.AttributeModel, model,
 			contract.AttributeState, contract.StateRunning,
 		),
-	})
-}
-
-// GitLsRemote lists the refs of a remote. An address that holds credentials, or
-// is none, is an [InputError]: it must not get into history (G9).
-func (c *Client) GitLsRemote(ctx context.Context, key string, in contract.GitLsRemoteInput) (*Handle[contract.GitResult], error) {
-	if _, err := policies.ParseGitURL(in.URL); err != nil {
-		return nil, &InputError{err}
-	}
-	return start[contract.GitResult](ctx, c, order{
-		prefix: contract.PrefixGitLsRemote, key: key, workflow: contract.WorkflowGitLsRemote, queue: contract.QueueGit, input: in,
-		summary:    "git ls-remote",
-		details:    "Lists the refs of a remote.",
-		attributes: attributes(contract.AttributeKind, "git-ls-remote", contract.AttributeState, contract.StateRunning),
-	})
-}
-
-// GitFetch fetches into a checkout on a worker's disk. Errors are as of
-// GitLsRemote.
-func (c *Client) GitFetch(ctx context.Context, key string, in contract.GitFetchInput) (*Handle[contract.GitResult], error) {
-	if in.URL != "" {
-		if _, err := policies.ParseGitURL(in.URL); err != nil {
-			return nil, &InputError{err}
-		}
-	}
-	return start[contract.GitResult](ctx, c, order{
-		prefix: contract.PrefixGitFetch, key: key, workflow: contract.WorkflowGitFetch, queue: contract.QueueGit, input: in,
-		summary:    "git fetch",
-		details:    fmt.Sprintf("Fetches into `%s`.", in.Dir),
-		attributes: attributes(contract.AttributeKind, "git-fetch", contract.AttributeState, contract.StateRunning),
 	})
 }
 

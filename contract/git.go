@@ -71,7 +71,8 @@ type GitPushInput struct {
 	Expect  string `json:"expect,omitempty"`
 	Auth    string `json:"auth,omitempty"`
 	Timeout string `json:"timeout,omitempty"`
-	// Admission is asked before the push; optional.
+	// Admission is asked before the remote is read for the push, and once more
+	// before the push itself; optional.
 	Admission *GitAdmission `json:"admission,omitempty"`
 }
 
@@ -144,6 +145,22 @@ type GitPushIntent struct {
 	New string `json:"new"`
 	// Force lets the push replace commits that are not ancestors of New.
 	Force bool `json:"force,omitempty"`
+	// Rewinds says that New is an ancestor of Old. Whatever follows upon Old then
+	// contains New, which proves no landing.
+	Rewinds bool `json:"rewinds,omitempty"`
+}
+
+// GitPushPlan is what a push comes to before anything is pushed (G6).
+type GitPushPlan struct {
+	// Outcome is empty if Intent is to be pushed, up_to_date if the remote has it
+	// already, or conflict if it may not be pushed.
+	Outcome Outcome `json:"outcome,omitempty"`
+	// Intent is the push, also where it is not to be made.
+	Intent GitPushIntent `json:"intent"`
+	// Found is what the remote had; empty for no such ref.
+	Found string `json:"found"`
+	// Error says why a conflict is one.
+	Error *Error `json:"error,omitempty"`
 }
 
 // GitPushed is how a push ended.
@@ -154,6 +171,15 @@ type GitPushed struct {
 	// Found is what the remote had when it was last read; empty for no such ref,
 	// or if it could not be read.
 	Found string `json:"found"`
+}
+
+// Lease is what the Expect of a push says to expect Old: its object id, or zeros
+// for a ref that must not exist.
+func (p GitPushed) Lease() string {
+	if p.Old == "" {
+		return "0000000000000000000000000000000000000000"
+	}
+	return p.Old
 }
 
 // GitLocated is what the remote has in place of a push (G6).

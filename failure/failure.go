@@ -79,6 +79,9 @@ func FromVerdict(fault *policies.Fault, v policies.Verdict, message string) cont
 		FloorSource:   string(v.Floor.Source),
 		Message:       Shorten(message),
 	}
+	if fault.ExitCode != nil {
+		f.ExitCode = *fault.ExitCode
+	}
 	if v.Floor.Asked() && !v.Floor.Infinite {
 		ms := CeilMS(v.Floor.Wait)
 		f.FloorMS = &ms

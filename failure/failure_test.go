@@ -40,6 +40,23 @@ func TestVerdictTravels(t *testing.T) {
 	}
 }
 
+// G8: the exit code of a git program survives the journey; an engine without one
+// has none.
+func TestExitCodeTravels(t *testing.T) {
+	t.Parallel()
+	code := 128
+	for _, tc := range []struct {
+		code *int
+		want int
+	}{{&code, 128}, {nil, 0}} {
+		fault := &policies.Fault{Surface: policies.SurfaceGit, Operation: policies.OpFetch, Stderr: "fatal: early EOF", ExitCode: tc.code}
+		got := failure.From(failure.New(failure.FromVerdict(fault, policies.JudgeGit(fault), "lost"), failure.Options{}))
+		if got.ExitCode != tc.want || !got.RetrySame {
+			t.Errorf("exit code %d, retried %v, want %d and a retry", got.ExitCode, got.RetrySame, tc.want)
+		}
+	}
+}
+
 func TestNewSetsWhatTheServerReads(t *testing.T) {
 	t.Parallel()
 	f := contract.Failure{Reason: "rate_limit", Effect: "not_sent"}

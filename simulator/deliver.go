@@ -10,7 +10,10 @@ import (
 	"time"
 )
 
-var errCut = errors.New("simulator: the answer is cut here")
+var (
+	errCut  = errors.New("simulator: the answer is cut here")
+	errLeft = errors.New("simulator: the client left, or the server closes")
+)
 
 // deliver sends an answer as far as the step lets it through, then ends.
 func (x *exchange) deliver(a Answer) {
@@ -201,7 +204,7 @@ func (o *wire) answered(status int) {
 			r.Floor, r.Global = now.Add(wait), global
 		}
 		if o.x.step.Cut == nil && o.body != nil {
-			r.Outcome, r.done = Answered, true
+			r.Outcome = Answered
 		}
 	})
 }
@@ -211,16 +214,35 @@ func (o *wire) Write(p []byte) (int, error) {
 		o.WriteHeader(http.StatusOK)
 	}
 	allowed := o.left.take(p)
-	if len(allowed) > 0 {
-		if n, err := o.x.w.Write(allowed); err != nil {
-			o.failed = true
-			return n, err
-		}
+	if n, err := o.send(allowed); err != nil {
+		o.failed = true
+		return n, err
 	}
 	if len(allowed) < len(p) || o.left.spent() {
 		return len(allowed), errCut
 	}
 	return len(p), nil
+}
+
+// send writes p, at the step's rate if it has one.
+func (o *wire) send(p []byte) (n int, err error) {
+	const tick = 20 * time.Millisecond
+	portion := len(p)
+	if rate := o.x.step.Rate; rate > 0 {
+		portion = max(1, rate/int(time.Second/tick))
+	}
+	for n < len(p) && err == nil {
+		if o.x.step.Rate > 0 && !o.x.sleep(time.Duration(portion)*time.Second/time.Duration(o.x.step.Rate)) {
+			return n, errLeft
+		}
+		var m int
+		m, err = o.x.w.Write(p[n:min(len(p), n+portion)])
+		n += m
+		if o.x.step.Rate > 0 && err == nil {
+			o.Flush()
+		}
+	}
+	return n, err
 }
 
 // Flush sends what is buffered.

@@ -3,6 +3,7 @@ package simulator
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"io"
 	"net"
 	"net/http"
@@ -42,7 +43,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	x := &exchange{server: s, w: w, r: r}
-	x.conn, _ = r.Context().Value(connKey{}).(*conn)
+	if c, ok := r.Context().Value(connKey{}).(net.Conn); ok {
+		x.conn = own(c)
+	}
 	x.run()
 }
 
@@ -81,15 +84,16 @@ func (x *exchange) begin() {
 		x.conn.requests++
 		entry.Conn, entry.ConnRequest = x.conn.n, x.conn.requests
 	}
-	x.n = s.ledger.begin(entry, x.id.Credential)
-	step, found, needBody := s.script.take(x.r.Method, x.id, false)
+	x.n = s.ledger.Enter(entry, x.id.Credential)
+	reused := entry.Reused()
+	step, found, needBody := s.script.take(x.r.Method, x.id, reused, false)
 	if needBody && x.readBody() {
 		x.id = s.platform.Identify(x.r, x.body)
-		step, found, _ = s.script.take(x.r.Method, x.id, true)
+		step, found, _ = s.script.take(x.r.Method, x.id, reused, true)
 	}
 	if found {
 		x.step = step
-		x.note(func(r *Request) { r.Key, r.Step = x.id.Key, step.name() })
+		x.note(func(r *Request) { r.Op, r.Key, r.Step = x.id.Op, x.id.Key, step.name() })
 	}
 }
 
@@ -100,7 +104,7 @@ func (s Step) name() string {
 	return "unnamed step"
 }
 
-func (x *exchange) note(change func(*Request)) { x.server.ledger.update(x.n, change) }
+func (x *exchange) note(change func(*Request)) { x.server.ledger.Change(x.n, change) }
 
 // readBody reads the body once; it is false where the client broke off.
 func (x *exchange) readBody() bool {
@@ -174,7 +178,7 @@ func (x *exchange) finish(o Outcome) {
 		return
 	}
 	x.over = true
-	x.note(func(r *Request) { r.Outcome, r.done = o, true })
+	x.note(func(r *Request) { r.Outcome = o })
 }
 
 // end ends the connection as the step says, after what has been sent.
@@ -211,20 +215,24 @@ func (x *exchange) stall() {
 	}
 }
 
-// sever takes the connection from net/http and closes it with a FIN or a RST.
+// sever takes the connection from net/http and closes it as the step says.
 func (x *exchange) sever(how End) {
 	c, _, err := http.NewResponseController(x.w).Hijack()
 	if err != nil {
 		panic(http.ErrAbortHandler)
 	}
-	defer c.Close()
-	tcp, ok := c.(*conn)
-	if !ok {
+	tcp := own(c)
+	if tcp == nil {
+		c.Close()
 		return
 	}
+	defer tcp.Close() // not c's, which for TLS says a last word
 	if how == EndRST {
 		tcp.SetLinger(0)
 		return
+	}
+	if secure, ok := c.(*tls.Conn); ok && how != EndTorn {
+		secure.CloseWrite()
 	}
 	// Closing a socket with unread bytes sends a RST; to be a FIN, the rest of
 	// the request must be drained until the client closes too.

@@ -60,8 +60,6 @@ type Request struct {
 	// key, or of the same account where Global is set, as the answer asked.
 	Floor  time.Time `json:"floor,omitzero"`
 	Global bool      `json:"global,omitempty"`
-
-	done bool
 }
 
 // Reused says whether the request came on a connection that had served another.
@@ -101,7 +99,10 @@ type Ledger struct {
 	first    int
 }
 
-func newLedger() *Ledger {
+// NewLedger makes an empty ledger, for a simulator that speaks something else
+// than HTTP and so keeps its own; see [Ledger.Enter], [Ledger.Change] and
+// [Ledger.Enact]. A [Server] brings one along.
+func NewLedger() *Ledger {
 	return &Ledger{accounts: map[[sha256.Size]byte]string{}, changed: make(chan struct{}), first: 1}
 }
 
@@ -195,7 +196,7 @@ func (l *Ledger) WaitGone(ctx context.Context, n int) (Request, error) {
 func (l *Ledger) WaitIdle(ctx context.Context) error {
 	return l.wait(ctx, func() bool {
 		for _, r := range l.requests {
-			if !r.done {
+			if r.Outcome == InProgress {
 				return false
 			}
 		}
@@ -264,7 +265,9 @@ func (l *Ledger) notify() {
 	l.changed = make(chan struct{})
 }
 
-func (l *Ledger) begin(r Request, credential string) int {
+// Enter adds a request that has arrived and returns its ordinal. Of the
+// credential only a label is kept.
+func (l *Ledger) Enter(r Request, credential string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r.N = l.first + len(l.requests)
@@ -286,8 +289,9 @@ func (l *Ledger) account(credential string) string {
 	return l.accounts[hash]
 }
 
-// update changes request n; it does nothing once a reset has forgotten it.
-func (l *Ledger) update(n int, change func(*Request)) {
+// Change changes request n, which is over once its outcome is another than
+// [InProgress]. It does nothing once a reset has forgotten the request.
+func (l *Ledger) Change(n int, change func(*Request)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if r := l.at(n); r != nil {
@@ -296,16 +300,17 @@ func (l *Ledger) update(n int, change func(*Request)) {
 	}
 }
 
-func (l *Ledger) effect(e Effect) {
+// Enact adds an effect.
+func (l *Ledger) Enact(e Effect) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.effects = append(l.effects, e)
 	l.notify()
 }
 
-// reset forgets everything; ordinals go on, so that a request in flight cannot
+// Reset forgets everything; ordinals go on, so that a request in flight cannot
 // be mistaken for a new one.
-func (l *Ledger) reset() {
+func (l *Ledger) Reset() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.first += len(l.requests)

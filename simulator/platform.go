@@ -35,7 +35,7 @@ func (c *Call) Now() time.Time { return c.now() }
 
 // Effect records that the request had an effect.
 func (c *Call) Effect(kind, id, content string) {
-	c.ledger.effect(Effect{Kind: kind, ID: id, Key: c.Key, Content: content, Request: c.N, At: c.now()})
+	c.ledger.Enact(Effect{Kind: kind, ID: id, Key: c.Key, Content: content, Request: c.N, At: c.now()})
 }
 
 // Answer is what a platform answers. Exactly one of Body, Frames and Stream is used.

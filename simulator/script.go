@@ -11,6 +11,9 @@ import (
 type Identity struct {
 	// Op is the operation's name, such as "create_message".
 	Op string
+	// Undecided says that the operation may turn out to be another once the body
+	// has been read.
+	Undecided bool
 	// Key is what the platform limits by. It may be empty while the body has not
 	// been read.
 	Key string
@@ -145,12 +148,15 @@ func (s *script) remaining() []Step {
 }
 
 // take picks the step of a request. With needBody it picked none, because the
-// choice depends on a key that only the body can tell.
-func (s *script) take(method string, id Identity, bodyRead bool) (step Step, found, needBody bool) {
+// choice depends on an operation or a key that only the body can tell.
+func (s *script) take(method string, id Identity, reused, bodyRead bool) (step Step, found, needBody bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if id.Undecided && !bodyRead {
+		return Step{}, false, true
+	}
 	for i, step := range s.steps {
-		if step.left(s.used[i]) == 0 || !step.matches(method, id) {
+		if step.left(s.used[i]) == 0 || step.Reused && !reused || !step.matches(method, id) {
 			continue
 		}
 		if step.Key != "" {

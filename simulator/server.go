@@ -2,6 +2,7 @@ package simulator
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log"
@@ -18,9 +19,11 @@ type Options struct {
 	// Now is the clock of the ledger and of the platform. Defaults to time.Now.
 	// Delays and stalls always take real time.
 	Now func() time.Time
+	// TLS makes the server speak HTTPS with these settings; see [Authority].
+	TLS *tls.Config
 }
 
-// Server puts a platform on a port and applies the fault script. It speaks plain
+// Server puts a platform on a port and applies the fault script. It speaks
 // HTTP/1.1.
 type Server struct {
 	platform Platform
@@ -34,12 +37,14 @@ type Server struct {
 	requests sync.WaitGroup
 
 	port port
+	tls  *tls.Config
 
 	mu      sync.Mutex
 	closed  bool
 	gates   map[string]*Gate
 	conns   map[*conn]http.ConnState
 	accepts int
+	tear    int
 	nconns  sync.WaitGroup
 }
 
@@ -53,7 +58,7 @@ func Start(p Platform, o Options) (*Server, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &Server{
-		platform: p, now: o.Now, ledger: newLedger(), ctx: ctx, cancel: cancel,
+		platform: p, now: o.Now, ledger: NewLedger(), ctx: ctx, cancel: cancel,
 		gates: map[string]*Gate{}, conns: map[*conn]http.ConnState{},
 	}
 	s.http = &http.Server{
@@ -62,6 +67,9 @@ func Start(p Platform, o Options) (*Server, error) {
 		ConnContext:       func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
 		ConnState:         s.connState,
 		ErrorLog:          log.New(discard{}, "", 0),
+	}
+	if o.TLS != nil {
+		s.tls = s.tearing(o.TLS)
 	}
 	if err := s.port.open(o.Addr, s.serve); err != nil {
 		cancel()
@@ -75,7 +83,12 @@ type discard struct{}
 func (discard) Write(p []byte) (int, error) { return len(p), nil }
 
 // URL is the base of the server's addresses, without a slash at its end.
-func (s *Server) URL() string { return "http://" + s.port.addr }
+func (s *Server) URL() string {
+	if s.tls != nil {
+		return "https://" + s.port.addr
+	}
+	return "http://" + s.port.addr
+}
 
 // Addr is the server's host and port.
 func (s *Server) Addr() string { return s.port.addr }
@@ -97,7 +110,7 @@ func (s *Server) Random(r *Random) { s.script.setRandom(r) }
 // holds stays.
 func (s *Server) Reset() {
 	s.script.reset()
-	s.ledger.reset()
+	s.ledger.Reset()
 	s.mu.Lock()
 	gates := s.gates
 	s.gates = map[string]*Gate{}
@@ -156,7 +169,11 @@ func (s *Server) closeConns(which func(http.ConnState) bool) {
 }
 
 func (s *Server) serve(l net.Listener) {
-	err := s.http.Serve(&counting{Listener: l, server: s})
+	l = &counting{Listener: l, server: s}
+	if s.tls != nil {
+		l = tls.NewListener(l, s.tls)
+	}
+	err := s.http.Serve(l)
 	if err != nil && !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
 		s.cancel()
 	}
@@ -171,6 +188,15 @@ type conn struct {
 }
 
 type connKey struct{}
+
+// own is the connection of ours beneath what net/http hands out; nil for none.
+func own(c net.Conn) *conn {
+	if secure, ok := c.(*tls.Conn); ok {
+		c = secure.NetConn()
+	}
+	tcp, _ := c.(*conn)
+	return tcp
+}
 
 // Close closes the connection and takes it off the server's list.
 func (c *conn) Close() error {
@@ -196,29 +222,26 @@ func (s *Server) accepted(c *net.TCPConn) *conn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.accepts++
-	own := &conn{TCPConn: c, n: s.accepts}
-	s.conns[own] = http.StateNew
+	accepted := &conn{TCPConn: c, n: s.accepts}
+	s.conns[accepted] = http.StateNew
 	s.nconns.Add(1)
-	own.forget = sync.OnceFunc(func() {
+	accepted.forget = sync.OnceFunc(func() {
 		s.mu.Lock()
-		delete(s.conns, own)
+		delete(s.conns, accepted)
 		s.mu.Unlock()
 		s.nconns.Done()
 	})
 	if s.closed {
 		c.Close()
 	}
-	return own
+	return accepted
 }
 
 func (s *Server) connState(c net.Conn, state http.ConnState) {
-	own, ok := c.(*conn)
-	if !ok {
-		return
-	}
+	known := own(c)
 	s.mu.Lock()
-	if _, listed := s.conns[own]; listed {
-		s.conns[own] = state
+	if _, listed := s.conns[known]; listed {
+		s.conns[known] = state
 	}
 	s.mu.Unlock()
 }

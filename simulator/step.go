@@ -33,6 +33,9 @@ const (
 	// EndRST resets the connection (SO_LINGER 0). As on a real network, the
 	// client may lose bytes that it had received but not read.
 	EndRST End = "rst"
+	// EndTorn closes with FIN, but without the alert that ends a TLS connection
+	// in order. Without TLS it is EndFIN.
+	EndTorn End = "torn"
 	// EndStall keeps the connection open in silence.
 	EndStall End = "stall"
 )
@@ -74,6 +77,9 @@ type Step struct {
 	// Key matches what the platform limits by (Discord: channel, Telegram: chat,
 	// models: model, Git: repository), with * as above. Empty matches all.
 	Key string `json:"key,omitempty"`
+	// Reused matches only requests on a connection that has served another:
+	// those that an HTTP client may repeat unasked if no answer comes.
+	Reused bool `json:"reused,omitempty"`
 	// Count is how many requests take the step: 0 is one, -1 is all.
 	Count int `json:"count,omitempty"`
 	// Note names the step in the ledger.
@@ -102,8 +108,10 @@ type Step struct {
 	Chunked bool `json:"chunked,omitempty"`
 
 	// Pace, where set, is the wait between the events of a stream.
-	Pace   Duration `json:"pace,omitempty"`
-	Splice *Splice  `json:"splice,omitempty"`
+	Pace Duration `json:"pace,omitempty"`
+	// Rate, where above 0, is how many bytes of the body leave in a second.
+	Rate   int     `json:"rate,omitempty"`
+	Splice *Splice `json:"splice,omitempty"`
 
 	// Cut is how much leaves before End. With an End and no Cut nothing leaves,
 	// not even the status line.
@@ -178,6 +186,17 @@ func CutFraction(f float64) Step {
 	return Step{Note: fmt.Sprintf("cut after %g %%", f*100), Cut: &Cut{Fraction: f}, End: EndFIN}
 }
 
+// Torn lets the effect happen and, after n bytes of the answer's body, ends the
+// connection without TLS's own end.
+func Torn(n int) Step {
+	return Step{Note: fmt.Sprintf("torn after %d bytes", n), Cut: &Cut{Bytes: n}, End: EndTorn}
+}
+
+// Slow sends the body of the answer at so many bytes per second.
+func Slow(rate int) Step {
+	return Step{Note: fmt.Sprintf("%d bytes per second", rate), Rate: rate}
+}
+
 // Stall lets the effect happen and then says nothing at all.
 func Stall() Step { return Step{Note: "stall, no answer", Effect: EffectOnce, End: EndStall} }
 
@@ -229,6 +248,9 @@ func (s Step) On(match string) Step { s.Match = match; return s }
 
 // ForKey restricts the step to one channel, chat, model or repository; see Key.
 func (s Step) ForKey(key string) Step { s.Key = key; return s }
+
+// OnReused restricts the step to requests on a connection that has served another.
+func (s Step) OnReused() Step { s.Reused = true; return s }
 
 // Times makes n requests take the step.
 func (s Step) Times(n int) Step { s.Count = n; return s }
@@ -282,9 +304,12 @@ func (s Step) check() error {
 		return fmt.Errorf("effect %q: use none, once or twice", s.Effect)
 	}
 	switch s.End {
-	case EndNormal, EndFIN, EndRST, EndStall:
+	case EndNormal, EndFIN, EndRST, EndTorn, EndStall:
 	default:
-		return fmt.Errorf("end %q: use fin, rst or stall", s.End)
+		return fmt.Errorf("end %q: use fin, rst, torn or stall", s.End)
+	}
+	if s.Rate < 0 {
+		return fmt.Errorf("rate %d: use the bytes per second, 0 for no limit", s.Rate)
 	}
 	if s.Count < -1 {
 		return fmt.Errorf("count %d: use -1 for all, else 1 or more", s.Count)
@@ -293,7 +318,7 @@ func (s Step) check() error {
 		return fmt.Errorf("status %d: use 200 to 599", s.Status)
 	}
 	if s.Unread && s.End == EndNormal {
-		return fmt.Errorf("unread needs an end: use fin, rst or stall")
+		return fmt.Errorf("unread needs an end: use fin, rst, torn or stall")
 	}
 	if s.Unread && s.effects() > 0 {
 		return fmt.Errorf("unread leaves no effect: a body that was not read cannot be acted on")

@@ -3,8 +3,6 @@ package workers
 import (
 	"context"
 
-	"go.temporal.io/sdk/worker"
-
 	"github.com/holdfast-dev/holdfast/activities/discord"
 	"github.com/holdfast-dev/holdfast/activities/telegram"
 	"github.com/holdfast-dev/holdfast/contract"
@@ -12,34 +10,32 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/redact"
 )
 
-func (w *Workers) discord(one worker.Registry, o Options) error {
+func discordActivities(o Options) (map[string]any, error) {
 	accounts := map[string]discord.Account{}
 	for name, a := range o.Config.Channels.Discord.Accounts {
 		accounts[name] = discord.Account{Token: token(a.Token), APIURL: a.APIURL}
 	}
 	d, err := discord.New(discord.Config{Accounts: accounts})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	add(one, map[string]any{
+	return map[string]any{
 		contract.ActivityDiscordCreateMessage: d.CreateMessage,
 		contract.ActivityDiscordListMessages:  d.ListMessages,
 		contract.ActivityDiscordCurrentUser:   d.CurrentUser,
-	})
-	return nil
+	}, nil
 }
 
-func (w *Workers) telegram(one worker.Registry, o Options) error {
+func telegramActivities(o Options) (map[string]any, error) {
 	accounts := map[string]telegram.Account{}
 	for name, a := range o.Config.Channels.Telegram.Accounts {
 		accounts[name] = telegram.Account{Token: token(a.Token), APIURL: a.APIURL}
 	}
 	t, err := telegram.New(telegram.Config{Accounts: accounts})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	add(one, map[string]any{contract.ActivityTelegramSendMessage: t.SendMessage})
-	return nil
+	return map[string]any{contract.ActivityTelegramSendMessage: t.SendMessage}, nil
 }
 
 // token hands a secret of the configuration to an activity and makes it known

@@ -8,8 +8,6 @@ import (
 	"net/url"
 	"os"
 
-	"go.temporal.io/sdk/worker"
-
 	"github.com/holdfast-dev/holdfast/activities/model"
 	"github.com/holdfast-dev/holdfast/activities/model/openai"
 	"github.com/holdfast-dev/holdfast/contract"
@@ -26,14 +24,14 @@ var dialects = map[string]model.Dialect{
 	config.DialectOpenAIResponses: openai.Responses{},
 }
 
-func (w *Workers) model(one worker.Registry, o Options) error {
+func (w *Workers) modelActivities(o Options) (map[string]any, error) {
 	providers, err := modelProviders(o)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	own, err := o.Config.OwnPolicies()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	m, err := model.New(model.Config{
 		Providers: providers,
@@ -52,15 +50,14 @@ func (w *Workers) model(one worker.Registry, o Options) error {
 		Logger:      o.Logger,
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	w.close = append(w.close, m.Close)
-	add(one, map[string]any{
+	return map[string]any{
 		contract.ActivityModelPlan:    m.Plan,
 		contract.ActivityModelAttempt: m.Attempt,
 		contract.ActivityModelNotice:  m.Notice,
-	})
-	return nil
+	}, nil
 }
 
 func modelProviders(o Options) (map[string]model.Provider, error) {

@@ -5,8 +5,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
-
-	"go.temporal.io/sdk/worker"
+	"time"
 
 	"github.com/holdfast-dev/holdfast/activities/git"
 	"github.com/holdfast-dev/holdfast/contract"
@@ -14,23 +13,56 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/redact"
 )
 
-func (w *Workers) git(one worker.Registry, o Options) error {
-	roots := slices.Concat(o.Config.Git.Roots, o.Config.Git.SharedRoots)
-	for _, root := range roots {
+// GitError says why this process cannot serve managed Git: its configuration, or
+// the machine, lacks what is asked for.
+type GitError struct{ Err error }
+
+func (e *GitError) Error() string { return "managed Git cannot be served: " + e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *GitError) Unwrap() error { return e.Err }
+
+func (w *Workers) gitActivities(o Options) (map[string]any, error) {
+	c := o.Config.Git
+	for _, root := range slices.Concat(c.Roots, c.SharedRoots) {
 		if err := os.MkdirAll(root, 0o755); err != nil {
-			return fmt.Errorf("git.roots: %w", err)
+			return nil, &GitError{fmt.Errorf("make a directory of git.roots or git.shared_roots: %w", err)}
 		}
 	}
-	g, err := git.New(git.Config{Auth: gitAuth(o.Config), Roots: roots})
-	if err != nil {
-		return err
-	}
-	add(one, map[string]any{
-		contract.ActivityGitLsRemote: g.LsRemote,
-		contract.ActivityGitFetch:    g.Fetch,
+	g, err := git.New(git.Config{
+		Auth: gitAuth(o.Config), Engine: c.Engine, Host: c.Host, Roots: c.Roots, SharedRoots: c.SharedRoots,
+		Limits: git.Limits{Memory: int64(c.Limits.Memory), Disk: int64(c.Limits.Disk), Objects: c.Limits.Objects},
 	})
-	return nil
+	if err != nil {
+		return nil, &GitError{err}
+	}
+	where := "host " + c.Host
+	if contract.ValidateGitHost(c.Host) != nil {
+		where = "shared roots alone"
+	}
+	w.git = where + ", " + g.Engines()
+	o.Logger.Info("managed Git is served", "host", c.Host, "engine", c.Engine, "engines", g.Engines())
+	w.close = append(w.close, func() {
+		ctx, cancel := context.WithTimeout(context.Background(), gitLeave)
+		defer cancel()
+		if err := g.Wait(ctx); err != nil {
+			o.Logger.Warn("work in a checkout has not ended with the worker; its processes are killed")
+		}
+	})
+	return map[string]any{
+		contract.ActivityGitLsRemote:    g.LsRemote,
+		contract.ActivityGitFetch:       g.Fetch,
+		contract.ActivityGitClone:       g.Clone,
+		contract.ActivityGitPushIntent:  g.PushIntent,
+		contract.ActivityGitPush:        g.Push,
+		contract.ActivityGitLocate:      g.Locate,
+		contract.ActivityGitFastForward: g.FastForward,
+	}, nil
 }
+
+// gitLeave is how long work that an activity left behind may take to end, its
+// processes included, when the process stops (G5).
+const gitLeave = 5 * time.Second
 
 // gitAuth resolves a Git auth profile anew for each attempt.
 func gitAuth(c *config.Config) func(context.Context, string) (git.Credentials, error) {

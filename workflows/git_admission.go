@@ -14,12 +14,11 @@ import (
 
 // admit asks the gateway whether the coming attempt may still be made (G5), and
 // says why not. Any error refuses, one that comes of nobody answering too.
-func (g *gitRead) admit(ctx workflow.Context) *contract.Failure {
+func (g *gitOperation) admit(ctx workflow.Context, coming int) *contract.Failure {
 	left := g.left(ctx)
 	if g.admission == nil || left < time.Millisecond {
 		return nil
 	}
-	coming := g.charged + g.lost + 1
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		TaskQueue:              g.admission.TaskQueue,
 		ScheduleToCloseTimeout: left,

@@ -72,9 +72,7 @@ func TestGitAdmissionVectors(t *testing.T) {
 		}
 		fault := policies.Fault{Surface: policies.SurfaceGit, Argv: row.Input.Argv, Stderr: stderr}
 		first := failure.FromVerdict(&fault, policies.JudgeGit(&fault), "the connection was reset")
-		g := newGitRun(t, func() (contract.GitResult, error) {
-			return contract.GitResult{}, failure.New(first, failure.Options{})
-		}, succeeds)
+		g := newGitRun(t, gitAnswer{err: failure.New(first, failure.Options{})}, succeeds)
 		in, asked := admitted(g, nil, errors.New(refusal))
 		res := g.fetch(t, in)
 		if !row.Expect.Rejects {
@@ -139,9 +137,7 @@ func TestGitAdmission(t *testing.T) {
 		t.Errorf("an admission without an activity: %s", jsonOf(res))
 	}
 
-	g = newGitRun(t, func() (contract.GitResult, error) {
-		return contract.GitResult{Outcome: contract.OutcomeListed}, nil
-	})
+	g = newGitRun(t, listed)
 	in, asked = admitted(g, nil)
 	g.env.ExecuteWorkflow(GitLsRemote, contract.GitLsRemoteInput{URL: gitIn.URL, Admission: in.Admission})
 	if res := g.result(t); res.Outcome != contract.OutcomeListed || len(*asked) != 1 || (*asked)[0].Operation != "ls-remote" {
@@ -156,7 +152,63 @@ func TestGitAdmissionCancelled(t *testing.T) {
 	in, _ := admitted(g, nil)
 	g.env.SetOnActivityStartedListener(func(*activity.Info, context.Context, converter.EncodedValues) { g.env.CancelWorkflow() })
 	res := g.fetch(t, in)
-	if res.Outcome != contract.OutcomeCancelled || len(g.requests) != 0 || g.env.Now().Sub(g.start) > time.Second {
+	if res.Outcome != contract.OutcomeCancelled || len(g.requests) != 0 || g.since() > time.Second {
 		t.Errorf("%s after %d requests", jsonOf(res), len(g.requests))
+	}
+}
+
+// G5: a clone, a sync and a push are asked for too, a sync as the fetch it is. A
+// push is asked for twice: before the remote is read for it, and once more
+// before it is made. What is refused is not attempted.
+func TestGitAdmissionOfEveryOperation(t *testing.T) {
+	t.Parallel()
+	forwarded := gitAnswer{of: contract.ActivityGitFastForward, result: contract.GitResult{Outcome: contract.OutcomeSynced}}
+	for _, tc := range []struct {
+		name   string
+		script []gitAnswer
+		asked  []contract.GitAdmissionRequest
+		start  func(*gitRun, *contract.GitAdmission)
+	}{
+		{"clone", []gitAnswer{fails("timeout", true), succeeds}, []contract.GitAdmissionRequest{{Operation: "clone", Attempt: 1}, {Operation: "clone", Attempt: 2}},
+			func(g *gitRun, a *contract.GitAdmission) {
+				g.env.ExecuteWorkflow(GitClone, contract.GitCloneInput{URL: gitIn.URL, Dir: "/c", Admission: a})
+			}},
+		{"sync", []gitAnswer{fails("timeout", true), succeeds, forwarded}, []contract.GitAdmissionRequest{{Operation: "fetch", Attempt: 1}, {Operation: "fetch", Attempt: 2}},
+			func(g *gitRun, a *contract.GitAdmission) {
+				g.env.ExecuteWorkflow(GitSync, contract.GitSyncInput{Dir: "/c", Admission: a})
+			}},
+		{"push", []gitAnswer{planned, pushes}, []contract.GitAdmissionRequest{{Operation: "push", Attempt: 1}, {Operation: "push", Attempt: 2}},
+			func(g *gitRun, a *contract.GitAdmission) {
+				in := pushIn
+				in.Admission = a
+				g.env.ExecuteWorkflow(GitPush, in)
+			}},
+	} {
+		g := newGitRun(t, tc.script...)
+		in, asked := admitted(g, nil)
+		tc.start(g, in.Admission)
+		if res := g.result(t); res.Outcome.ExitStatus() != contract.ExitOK {
+			t.Errorf("%s: %s", tc.name, jsonOf(res))
+		}
+		if diff := cmp.Diff(tc.asked, *asked); diff != "" {
+			t.Errorf("%s: asked (-want +got):\n%s", tc.name, diff)
+		}
+		g = newGitRun(t)
+		in, _ = admitted(g, errors.New("no"))
+		tc.start(g, in.Admission)
+		refused(t, g.result(t), 0)
+
+		// The second time, the first attempt has been made and no other is.
+		g = newGitRun(t, tc.script[0])
+		in, _ = admitted(g, nil, errors.New("no"))
+		tc.start(g, in.Admission)
+		made := 1
+		if tc.name == "push" {
+			made = 0 // of pushes
+		}
+		refused(t, g.result(t), made)
+		if len(g.requests) != 1 {
+			t.Errorf("%s: %v were made", tc.name, g.called)
+		}
 	}
 }

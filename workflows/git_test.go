@@ -1,11 +1,7 @@
 package workflows
 
 import (
-	"bytes"
-	"context"
-	"encoding/json"
 	"errors"
-	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -13,126 +9,23 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/mock"
 	enumspb "go.temporal.io/api/enums/v1"
-	"go.temporal.io/sdk/activity"
-	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/temporal"
-	"go.temporal.io/sdk/testsuite"
 
 	"github.com/holdfast-dev/holdfast/contract"
 	"github.com/holdfast-dev/holdfast/failure"
 )
-
-// gitRun drives one Git workflow through scripted attempts, in skipped time.
-type gitRun struct {
-	env      *testsuite.TestWorkflowEnvironment
-	start    time.Time
-	script   []func() (contract.GitResult, error)
-	requests []contract.GitRequest
-	at       []time.Duration // when each attempt began
-	timers   []time.Duration
-	logs     bytes.Buffer
-}
-
-func newGitRun(t *testing.T, script ...func() (contract.GitResult, error)) *gitRun {
-	t.Helper()
-	g := &gitRun{script: script}
-	var suite testsuite.WorkflowTestSuite
-	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.NewJSONHandler(&g.logs, nil))))
-	g.env = suite.NewTestWorkflowEnvironment()
-	g.start = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
-	g.env.SetStartTime(g.start)
-	attempt := func(_ context.Context, in contract.GitRequest) (contract.GitResult, error) {
-		g.requests = append(g.requests, in)
-		g.at = append(g.at, g.env.Now().Sub(g.start))
-		if len(g.requests) > len(g.script) {
-			t.Errorf("attempt %d was not expected", len(g.requests))
-			return contract.GitResult{}, gitFailure("unclassified", false, 0)
-		}
-		return g.script[len(g.requests)-1]()
-	}
-	for _, name := range []string{contract.ActivityGitFetch, contract.ActivityGitLsRemote} {
-		g.env.RegisterActivityWithOptions(attempt, activity.RegisterOptions{Name: name})
-	}
-	g.env.SetOnTimerScheduledListener(func(_ string, d time.Duration) { g.timers = append(g.timers, d) })
-	return g
-}
-
-func (g *gitRun) fetch(t *testing.T, in contract.GitFetchInput) contract.GitResult {
-	t.Helper()
-	g.env.ExecuteWorkflow(GitFetch, in)
-	return g.result(t)
-}
-
-func (g *gitRun) result(t *testing.T) contract.GitResult {
-	t.Helper()
-	if err := g.env.GetWorkflowError(); err != nil {
-		t.Fatalf("the workflow failed: %v", err)
-	}
-	var res contract.GitResult
-	if err := g.env.GetWorkflowResult(&res); err != nil {
-		t.Fatal(err)
-	}
-	return res
-}
-
-// warnings are the warnings of the run's log.
-func (g *gitRun) warnings(t *testing.T) []map[string]any {
-	t.Helper()
-	var out []map[string]any
-	for line := range strings.Lines(g.logs.String()) {
-		var entry map[string]any
-		if err := json.Unmarshal([]byte(line), &entry); err != nil {
-			t.Fatal(err)
-		}
-		if entry["level"] == "WARN" {
-			out = append(out, entry)
-		}
-	}
-	return out
-}
-
-func gitFailure(reason string, retry bool, floor time.Duration) error {
-	f := contract.Failure{
-		Surface: "git", Reason: reason, Rule: "G4/test", RetrySame: retry, Permanent: !retry, Effect: "none",
-		Message: "the remote said no", Attempts: 1,
-	}
-	if floor > 0 {
-		ms := floor.Milliseconds()
-		f.FloorMS, f.FloorSource = &ms, "retry-after"
-	}
-	return failure.New(f, failure.Options{})
-}
-
-func fails(reason string, retry bool) func() (contract.GitResult, error) {
-	return func() (contract.GitResult, error) { return contract.GitResult{}, gitFailure(reason, retry, 0) }
-}
-
-func succeeds() (contract.GitResult, error) {
-	return contract.GitResult{Outcome: contract.OutcomeFetched}, nil
-}
-
-var gitIn = contract.GitFetchInput{Dir: "/c/arguments", URL: "https://git.example/arguments", Ref: "arguments"}
 
 // G1, G8: a transient failure is retried once, after exactly 1 s, on a timer
 // that says why; one warning is logged, without arguments, URL or output.
 func TestGitRetriesOnce(t *testing.T) {
 	t.Parallel()
 	g := newGitRun(t, fails("server_error", true), succeeds)
-	var waiting contract.GitState
-	g.env.RegisterDelayedCallback(func() {
-		v, err := g.env.QueryWorkflow(contract.QueryState)
-		if err == nil {
-			err = v.Get(&waiting)
-		}
-		if err != nil {
-			t.Error(err)
-		}
-	}, 500*time.Millisecond)
+	waiting := g.stateAt(500 * time.Millisecond)
 	res := g.fetch(t, gitIn)
 	if res.Outcome != contract.OutcomeFetched || res.Error != nil {
 		t.Errorf("result %+v, want fetched", res)
 	}
-	if diff := cmp.Diff([]time.Duration{time.Second}, g.timers); diff != "" {
+	if diff := cmp.Diff([]time.Duration{time.Second}, g.waits()); diff != "" {
 		t.Errorf("timers (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]time.Duration{0, time.Second}, g.at); diff != "" {
@@ -142,19 +35,19 @@ func TestGitRetriesOnce(t *testing.T) {
 		t.Errorf("limits %v, want 120000 and 119000", got)
 	}
 	want := contract.GitState{State: "waiting", Attempt: 2, Notice: "wait 1 s: server_error, attempt 2 of 2"}
-	if diff := cmp.Diff(want, waiting); diff != "" {
+	if diff := cmp.Diff(want, *waiting); diff != "" {
 		t.Errorf("state while waiting (-want +got):\n%s", diff)
 	}
 
-	warnings := g.warnings(t)
+	warnings := g.warnings()
 	if len(warnings) != 1 {
 		t.Fatalf("%d warnings, want 1: %v", len(warnings), warnings)
 	}
-	for key, want := range map[string]any{
-		"subsystem": "git/network", "operation": "fetch", "attempt": 2.0, "max_attempts": 2.0, "delay": "1s", "exit_code": 1.0,
+	for key, want := range map[string]string{
+		"subsystem": "git/network", "operation": "fetch", "attempt": "2", "max_attempts": "2", "delay": "1s", "exit_code": "1",
 	} {
 		if warnings[0][key] != want {
-			t.Errorf("warning: %s is %v, want %v", key, warnings[0][key], want)
+			t.Errorf("warning: %s is %q, want %q", key, warnings[0][key], want)
 		}
 	}
 	if strings.Contains(g.logs.String(), "arguments") || strings.Contains(g.logs.String(), "said no") {
@@ -167,17 +60,15 @@ func TestGitEndsInAFailure(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		name     string
-		script   []func() (contract.GitResult, error)
+		script   []gitAnswer
 		reason   string
 		attempts int
 	}{
-		{"transient twice", []func() (contract.GitResult, error){fails("timeout", true), fails("server_error", true)}, "server_error", 2},
-		{"transient, then denied", []func() (contract.GitResult, error){fails("timeout", true), fails("auth", false)}, "auth", 2},
-		{"denied", []func() (contract.GitResult, error){fails("auth", false)}, "auth", 1},
-		{"output limit", []func() (contract.GitResult, error){fails("output_limit", false)}, "output_limit", 1},
-		{"foreign", []func() (contract.GitResult, error){func() (contract.GitResult, error) {
-			return contract.GitResult{}, errors.New("boom")
-		}}, "unclassified", 1},
+		{"transient twice", []gitAnswer{fails("timeout", true), fails("server_error", true)}, "server_error", 2},
+		{"transient, then denied", []gitAnswer{fails("timeout", true), fails("auth", false)}, "auth", 2},
+		{"denied", []gitAnswer{fails("auth", false)}, "auth", 1},
+		{"output limit", []gitAnswer{fails("output_limit", false)}, "output_limit", 1},
+		{"foreign", []gitAnswer{{err: errors.New("boom")}}, "unclassified", 1},
 	} {
 		g := newGitRun(t, tc.script...)
 		res := g.fetch(t, gitIn)
@@ -188,8 +79,8 @@ func TestGitEndsInAFailure(t *testing.T) {
 		if e := res.Error; e.Reason != tc.reason || e.Attempts != tc.attempts || e.Rule == "" || e.Message == "" {
 			t.Errorf("%s: error %+v, want %s after %d attempts", tc.name, e, tc.reason, tc.attempts)
 		}
-		if len(g.requests) != tc.attempts || len(g.warnings(t)) != tc.attempts-1 {
-			t.Errorf("%s: %d requests, %d warnings, want %d and one less", tc.name, len(g.requests), len(g.warnings(t)), tc.attempts)
+		if len(g.requests) != tc.attempts || len(g.warnings()) != tc.attempts-1 {
+			t.Errorf("%s: %d requests, %d warnings, want %d and one less", tc.name, len(g.requests), len(g.warnings()), tc.attempts)
 		}
 	}
 }
@@ -213,11 +104,7 @@ func TestGitRetryWithinTheTimeout(t *testing.T) {
 		in := gitIn
 		in.Timeout = tc.timeout
 		res := g.fetch(t, in)
-		var limits []int64
-		for _, r := range g.requests {
-			limits = append(limits, r.LimitMS)
-		}
-		if diff := cmp.Diff(tc.limits, limits); diff != "" {
+		if diff := cmp.Diff(tc.limits, g.limits()); diff != "" {
 			t.Errorf("timeout %q: limits (-want +got):\n%s", tc.timeout, diff)
 		}
 		if res.Error == nil || res.Error.Reason != "timeout" {
@@ -230,14 +117,11 @@ func TestGitRetryWithinTheTimeout(t *testing.T) {
 // for: the end names the reset time.
 func TestGitFloors(t *testing.T) {
 	t.Parallel()
-	limited := func(floor time.Duration) func() (contract.GitResult, error) {
-		return func() (contract.GitResult, error) { return contract.GitResult{}, gitFailure("rate_limit", true, floor) }
-	}
 	g := newGitRun(t, limited(7*time.Second), succeeds)
 	if res := g.fetch(t, gitIn); res.Outcome != contract.OutcomeFetched {
 		t.Errorf("floor of 7 s: %+v", res)
 	}
-	if diff := cmp.Diff([]time.Duration{7 * time.Second}, g.timers); diff != "" {
+	if diff := cmp.Diff([]time.Duration{7 * time.Second}, g.waits()); diff != "" {
 		t.Errorf("timers (-want +got):\n%s", diff)
 	}
 	if got := g.requests[1].LimitMS; got != 113_000 {
@@ -249,13 +133,18 @@ func TestGitFloors(t *testing.T) {
 		if res.Error == nil || res.Error.Reason != "rate_limit" || res.Error.ResetAt != g.start.Add(floor).Format(time.RFC3339) {
 			t.Errorf("floor of %v: %+v, want its reset time", floor, res.Error)
 		}
-		if len(g.timers) != 0 {
-			t.Errorf("floor of %v: waited %v", floor, g.timers)
+		if len(g.waits()) != 0 {
+			t.Errorf("floor of %v: waited %v", floor, g.waits())
 		}
+	}
+	endless := contract.Failure{Reason: "rate_limit", RetrySame: true, FloorInfinite: true, FloorSource: "retry-after", Message: "never"}
+	g = newGitRun(t, gitAnswer{err: failure.New(endless, failure.Options{})})
+	if res := g.fetch(t, gitIn); res.Error == nil || res.Error.Reason != "rate_limit" || len(g.waits()) != 0 {
+		t.Errorf("a floor for ever: %+v", res)
 	}
 	g = newGitRun(t, limited(10*time.Millisecond), succeeds)
 	g.fetch(t, gitIn)
-	if diff := cmp.Diff([]time.Duration{time.Second}, g.timers); diff != "" {
+	if diff := cmp.Diff([]time.Duration{time.Second}, g.waits()); diff != "" {
 		t.Errorf("a floor below the minimum: timers (-want +got):\n%s", diff)
 	}
 }
@@ -264,24 +153,28 @@ func TestGitFloors(t *testing.T) {
 // charged, so that a transient failure after it is still retried.
 func TestGitLostWorker(t *testing.T) {
 	t.Parallel()
-	lost := func() (contract.GitResult, error) { return contract.GitResult{}, temporal.NewHeartbeatTimeoutError() }
-	closed := func() (contract.GitResult, error) {
-		return contract.GitResult{}, temporal.NewTimeoutError(enumspb.TIMEOUT_TYPE_START_TO_CLOSE, nil)
-	}
-	for name, first := range map[string]func() (contract.GitResult, error){"heartbeat": lost, "start to close": closed} {
+	closed := gitAnswer{err: temporal.NewTimeoutError(enumspb.TIMEOUT_TYPE_START_TO_CLOSE, nil)}
+	for name, first := range map[string]gitAnswer{"heartbeat": vanishes(), "start to close": closed} {
 		g := newGitRun(t, first, fails("timeout", true), succeeds)
 		res := g.fetch(t, gitIn)
 		if res.Outcome != contract.OutcomeFetched || len(g.requests) != 3 {
 			t.Errorf("%s: %+v after %d requests, want fetched after 3", name, res, len(g.requests))
 		}
-		if diff := cmp.Diff([]time.Duration{time.Second}, g.timers); diff != "" {
+		if diff := cmp.Diff([]time.Duration{time.Second}, g.waits()); diff != "" {
 			t.Errorf("%s: timers (-want +got):\n%s", name, diff)
 		}
 	}
-	g := newGitRun(t, lost, lost)
+	g := newGitRun(t, vanishes(), vanishes())
 	res := g.fetch(t, gitIn)
 	if res.Error == nil || res.Error.Reason != "worker_lost" || res.Error.Attempts != 2 {
 		t.Errorf("lost twice: %+v, want worker_lost after 2 attempts", res)
+	}
+	// The timeout bounds this attempt too.
+	in := gitIn
+	in.Timeout = "3s"
+	g = newGitRun(t, vanishes().after(15*time.Second))
+	if res = g.fetch(t, in); res.Error == nil || res.Error.Reason != "worker_lost" || res.Error.Attempts != 1 {
+		t.Errorf("lost beyond the timeout: %+v, want worker_lost after 1 attempt", res)
 	}
 }
 
@@ -294,7 +187,7 @@ func TestGitCancelledWhileWaiting(t *testing.T) {
 	if res.Outcome != contract.OutcomeCancelled || res.Error.Attempts != 1 || len(g.requests) != 1 {
 		t.Errorf("%+v after %d requests, want cancelled after 1", res, len(g.requests))
 	}
-	if got := g.env.Now().Sub(g.start); got != 300*time.Millisecond {
+	if got := g.since(); got != 300*time.Millisecond {
 		t.Errorf("ended after %v, want 300ms", got)
 	}
 }
@@ -315,10 +208,10 @@ func TestGitInput(t *testing.T) {
 		{"scheme", func(g *gitRun) { g.env.ExecuteWorkflow(GitLsRemote, contract.GitLsRemoteInput{URL: "ftp://h/s3cr3t"}) }, "https"},
 		{"timeout", func(g *gitRun) {
 			g.env.ExecuteWorkflow(GitLsRemote, contract.GitLsRemoteInput{URL: "https://h/r", Timeout: "soon"})
-		}, "90s"},
+		}, "positive duration"},
 		{"negative timeout", func(g *gitRun) {
 			g.env.ExecuteWorkflow(GitLsRemote, contract.GitLsRemoteInput{URL: "https://h/r", Timeout: "-1s"})
-		}, "90s"},
+		}, "positive duration"},
 		{"no dir", func(g *gitRun) { g.env.ExecuteWorkflow(GitFetch, contract.GitFetchInput{}) }, "--dir"},
 		{"credential in fetch", func(g *gitRun) {
 			g.env.ExecuteWorkflow(GitFetch, contract.GitFetchInput{Dir: "/c", URL: "https://s3cr3t@h/r"})
@@ -354,5 +247,187 @@ func TestGitSearchAttributes(t *testing.T) {
 		if got, _ := ended[0].GetKeyword(temporal.NewSearchAttributeKeyKeyword(key)); got != want {
 			t.Errorf("%s is %q, want %q", key, got, want)
 		}
+	}
+}
+
+// G1: the timeout is that of the operation. A failure that leaves no more than
+// the delay of the retry is the end, and otherwise the retry has what is left.
+func TestGitTimeoutIsShared(t *testing.T) {
+	t.Parallel()
+	in := gitIn
+	in.Timeout = "3s"
+	g := newGitRun(t, fails("server_error", true).after(2500*time.Millisecond))
+	res := g.fetch(t, in)
+	if res.Error == nil || res.Error.Reason != "server_error" || res.Error.Attempts != 1 || g.since() != 2500*time.Millisecond || len(g.warnings()) != 0 {
+		t.Errorf("failed after 2.5 s of 3 s: %s, ended after %v with %d warnings", jsonOf(res), g.since(), len(g.warnings()))
+	}
+	g = newGitRun(t, fails("server_error", true).after(1500*time.Millisecond), succeeds)
+	if res = g.fetch(t, in); res.Outcome != contract.OutcomeFetched {
+		t.Errorf("failed with 1.5 s left: %s", jsonOf(res))
+	}
+	if diff := cmp.Diff([]int64{3000, 500}, g.limits()); diff != "" {
+		t.Errorf("limits (-want +got):\n%s", diff)
+	}
+	if second := g.seen.activities[1]; second.ScheduleToStartTimeout != 500*time.Millisecond || second.StartToCloseTimeout != 500*time.Millisecond+gitGrace {
+		t.Errorf("the second attempt may take %+v", second)
+	}
+}
+
+// G1: where the second attempt fails otherwise, the first cause is told too.
+func TestGitTellsTheFirstCause(t *testing.T) {
+	t.Parallel()
+	first := contract.Failure{Reason: "server_error", RetrySame: true, Message: "the remote answered 503"}
+	second := contract.Failure{Reason: "deadline", Permanent: true, Message: "the time was spent"}
+	for _, tc := range []struct {
+		second contract.Failure
+		want   string
+	}{
+		{second, "the time was spent; the first attempt failed otherwise: the remote answered 503"},
+		{first, "the remote answered 503"},
+	} {
+		g := newGitRun(t, gitAnswer{err: failure.New(first, failure.Options{})}, gitAnswer{err: failure.New(tc.second, failure.Options{})})
+		if res := g.fetch(t, gitIn); res.Error == nil || res.Error.Message != tc.want || res.Error.Reason != tc.second.Reason {
+			t.Errorf("%s, want %q", jsonOf(res), tc.want)
+		}
+	}
+}
+
+// G8: the warning has the exit code of the program that failed.
+func TestGitWarnsOfTheExitCode(t *testing.T) {
+	t.Parallel()
+	f := contract.Failure{Reason: "timeout", RetrySame: true, Message: "lost", ExitCode: 128}
+	g := newGitRun(t, gitAnswer{err: failure.New(f, failure.Options{})}, succeeds)
+	g.fetch(t, gitIn)
+	if w := g.warnings(); len(w) != 1 || w[0]["exit_code"] != "128" {
+		t.Errorf("warnings %v", w)
+	}
+}
+
+// A worker that never came has done nothing, and the failure says what is
+// missing.
+func TestGitNotBegun(t *testing.T) {
+	t.Parallel()
+	g := newGitRun(t, neverBegins())
+	res := g.fetch(t, gitIn)
+	if e := res.Error; e == nil || e.Reason != "deadline" || e.Rule != "G1/not_begun" || !strings.Contains(e.Message, "host") {
+		t.Errorf("%s", jsonOf(res))
+	}
+}
+
+// G2: a clone is tried as a fetch is, and asks for what was asked of it.
+func TestGitClone(t *testing.T) {
+	t.Parallel()
+	in := contract.GitCloneInput{
+		URL: "https://git.example/r", Dir: "/c/new", Ref: "main", Depth: 3, SingleBranch: true, NoTags: true, Sparse: []string{"docs"}, Auth: "github",
+	}
+	cloned := gitAnswer{of: contract.ActivityGitClone, result: contract.GitResult{
+		Outcome: contract.OutcomeCloned, Head: &contract.GitHead{Ref: "refs/heads/main", OID: gitNew},
+	}}
+	for _, tc := range []struct {
+		name     string
+		script   []gitAnswer
+		outcome  contract.Outcome
+		reason   string
+		waits    []time.Duration
+		attempts int
+	}{
+		{"at once", []gitAnswer{cloned}, contract.OutcomeCloned, "", nil, 1},
+		{"after a failure", []gitAnswer{fails("timeout", true), cloned}, contract.OutcomeCloned, "", []time.Duration{time.Second}, 2},
+		{"not at all", []gitAnswer{fails("timeout", true), fails("timeout", true)}, contract.OutcomeFailed, "timeout", []time.Duration{time.Second}, 2},
+		{"denied", []gitAnswer{fails("no_space", false)}, contract.OutcomeFailed, "no_space", nil, 1},
+		{"after a lost worker", []gitAnswer{vanishes(), fails("timeout", true), cloned}, contract.OutcomeCloned, "", []time.Duration{time.Second}, 3},
+	} {
+		g := newGitRun(t, tc.script...)
+		g.env.ExecuteWorkflow(GitClone, in)
+		res := g.result(t)
+		reason := ""
+		if res.Error != nil {
+			reason = res.Error.Reason
+		}
+		if res.Outcome != tc.outcome || reason != tc.reason || g.times(contract.ActivityGitClone) != tc.attempts {
+			t.Errorf("%s: %s after %v", tc.name, jsonOf(res), g.called)
+		}
+		if res.Outcome == contract.OutcomeCloned && res.Head == nil {
+			t.Errorf("%s: what is checked out is not told", tc.name)
+		}
+		if diff := cmp.Diff(tc.waits, g.waits()); diff != "" {
+			t.Errorf("%s: timers (-want +got):\n%s", tc.name, diff)
+		}
+		want := contract.GitRequest{
+			URL: in.URL, Dir: in.Dir, Ref: "main", Depth: 3, SingleBranch: true, NoTags: true, Sparse: []string{"docs"}, Auth: "github",
+			LimitMS: g.requests[0].LimitMS,
+		}
+		if diff := cmp.Diff(want, g.requests[0]); diff != "" {
+			t.Errorf("%s: request (-want +got):\n%s", tc.name, diff)
+		}
+	}
+	for hint, bad := range map[string]contract.GitCloneInput{
+		"--url": {Dir: "/c"}, "--dir": {URL: in.URL}, "depth": {URL: in.URL, Dir: "/c", Depth: -1},
+	} {
+		g := newGitRun(t)
+		g.env.ExecuteWorkflow(GitClone, bad)
+		if res := g.result(t); res.Outcome != contract.OutcomeFailed || res.Error.Reason != "format" || !strings.Contains(res.Error.Message, hint) {
+			t.Errorf("%s: %s", hint, jsonOf(res))
+		}
+	}
+}
+
+// G7: a sync is a fetch, retried as one, and then a fast-forward, which is
+// repeated only for a lost worker. What the fetch moved is told in any case.
+func TestGitSync(t *testing.T) {
+	t.Parallel()
+	moved := []contract.GitUpdate{{Ref: "refs/remotes/origin/main", Old: gitOld, New: gitNew}}
+	fetched := gitAnswer{of: contract.ActivityGitFetch, result: contract.GitResult{Outcome: contract.OutcomeFetched, Updated: moved, Truncated: true}}
+	forward := func(outcome contract.Outcome) gitAnswer {
+		return gitAnswer{of: contract.ActivityGitFastForward, result: contract.GitResult{
+			Outcome: outcome, Head: &contract.GitHead{Ref: "refs/heads/main", OID: gitNew},
+		}}
+	}
+	for _, tc := range []struct {
+		name    string
+		script  []gitAnswer
+		outcome contract.Outcome
+		rule    string
+		moved   bool
+	}{
+		{"synced", []gitAnswer{fetched, forward(contract.OutcomeSynced)}, contract.OutcomeSynced, "", true},
+		{"up to date, though refs moved", []gitAnswer{fetched, forward(contract.OutcomeUpToDate)}, contract.OutcomeUpToDate, "", true},
+		{"behind, though no ref moved", []gitAnswer{{result: contract.GitResult{Outcome: contract.OutcomeUpToDate}}, forward(contract.OutcomeSynced)}, contract.OutcomeSynced, "", false},
+		{"diverged", []gitAnswer{fetched, forward(contract.OutcomeDiverged)}, contract.OutcomeDiverged, "G7/diverged", true},
+		{"fetched at the second attempt", []gitAnswer{fails("timeout", true), fetched, forward(contract.OutcomeSynced)}, contract.OutcomeSynced, "", true},
+		{"not fetched", []gitAnswer{fails("auth", false)}, contract.OutcomeFailed, "G4/test", false},
+		{"files in the way", []gitAnswer{fetched, fails("conflict", false)}, contract.OutcomeFailed, "G4/test", true},
+		{"not repeated", []gitAnswer{fetched, fails("lock", true)}, contract.OutcomeFailed, "G4/test", true},
+		{"worker lost", []gitAnswer{fetched, vanishes(), forward(contract.OutcomeSynced)}, contract.OutcomeSynced, "", true},
+		{"worker lost twice", []gitAnswer{fetched, vanishes(), vanishes()}, contract.OutcomeFailed, "C2.8/worker_lost", true},
+	} {
+		g := newGitRun(t, tc.script...)
+		g.env.ExecuteWorkflow(GitSync, contract.GitSyncInput{Dir: "/c", Ref: "main", Auth: "github"})
+		res := g.result(t)
+		rule := ""
+		if res.Error != nil {
+			rule = res.Error.Rule
+		}
+		if res.Outcome != tc.outcome || rule != tc.rule || len(g.requests) != len(tc.script) {
+			t.Errorf("%s: %s after %v", tc.name, jsonOf(res), g.called)
+		}
+		if (len(res.Updated) == 1 && res.Truncated) != tc.moved {
+			t.Errorf("%s: moved %v", tc.name, res.Updated)
+		}
+		if tc.outcome.ExitStatus() == contract.ExitOK && res.Head == nil {
+			t.Errorf("%s: what is checked out is not told", tc.name)
+		}
+	}
+	// The fast-forward has what the fetch has left of the time.
+	g := newGitRun(t, fetched.after(50*time.Second), forward(contract.OutcomeSynced))
+	g.env.ExecuteWorkflow(GitSync, contract.GitSyncInput{Dir: "/c"})
+	g.result(t)
+	if diff := cmp.Diff([]int64{120_000, 70_000}, g.limits()); diff != "" {
+		t.Errorf("limits (-want +got):\n%s", diff)
+	}
+	g = newGitRun(t, fetched.after(2*time.Minute))
+	g.env.ExecuteWorkflow(GitSync, contract.GitSyncInput{Dir: "/c"})
+	if res := g.result(t); res.Outcome != contract.OutcomeFailed || res.Error.Rule != "G1/timeout" || len(res.Updated) != 1 {
+		t.Errorf("no time for the fast-forward: %s", jsonOf(res))
 	}
 }

@@ -3,83 +3,57 @@ package git
 import (
 	"context"
 	"errors"
-	"net/http"
+	"slices"
+	"sync"
 	"time"
 
-	"go.temporal.io/sdk/activity"
-	"go.temporal.io/sdk/temporal"
-
+	"github.com/holdfast-dev/holdfast/activities/git/internal/pathlock"
 	"github.com/holdfast-dev/holdfast/contract"
-	"github.com/holdfast-dev/holdfast/failure"
-	"github.com/holdfast-dev/holdfast/internal/attempt"
 	"github.com/holdfast-dev/holdfast/policies"
 )
 
-// HeartbeatEvery is the time between two heartbeats of a Git activity.
-const HeartbeatEvery = 2 * time.Second
-
-// Config of the Git activities. The zero value works for remotes that need no
-// credential, and leaves checkouts unrestricted.
-type Config struct {
-	// Auth resolves a Git auth profile by name. It returns ErrUnknownProfile for
-	// a name it does not know. Defaults to knowing none.
-	Auth func(ctx context.Context, name string) (Credentials, error)
-
-	// Roots are the directories that managed checkouts and local remotes must
-	// lie in, symbolic links resolved. Empty means anywhere.
-	Roots []string
-
-	// Transport carries the HTTP requests and must record each into the
-	// attempt.Record of its context. Defaults to a new attempt transport with a
-	// fresh connection per request, so that nothing below an attempt can repeat
-	// a request unseen.
-	Transport http.RoundTripper
-
-	// ConnectTimeout bounds DNS, TCP and TLS of the default transport and the
-	// dialling of SSH. Defaults to 10 s.
-	ConnectTimeout time.Duration
-
-	// Judge says what a fault means. Defaults to policies.JudgeGit.
-	Judge func(*policies.Fault) policies.Verdict
-}
-
 // Activities are the Git activities of a worker. Make them with New.
 type Activities struct {
-	auth   func(ctx context.Context, name string) (Credentials, error)
-	judge  func(*policies.Fault) policies.Verdict
-	roots  roots
+	auth  func(ctx context.Context, name string) (Credentials, error)
+	judge func(*policies.Fault) policies.Verdict
+	roots roots
+	// shared are the roots that every host sees.
+	shared roots
+	host   string
 	engine engine
 	// heartbeat is the interval of heartbeats.
 	heartbeat time.Duration
+	// locks says how locks are held.
+	locks pathlock.Options
+	// work is what activities have begun, also after they gave it up.
+	work sync.WaitGroup
 }
 
 // New checks the configuration and makes the activities. It fails when a root
 // does not exist or is no directory.
 func New(cfg Config) (*Activities, error) {
-	r, err := newRoots(cfg.Roots)
+	if err := cfg.setDefaults(); err != nil {
+		return nil, err
+	}
+	shared, err := newRoots(cfg.SharedRoots)
 	if err != nil {
 		return nil, err
 	}
-	if cfg.ConnectTimeout < 0 {
-		return nil, errors.New("git: ConnectTimeout is negative")
+	own, err := newRoots(cfg.Roots)
+	if err != nil {
+		return nil, err
 	}
-	if cfg.ConnectTimeout == 0 {
-		cfg.ConnectTimeout = 10 * time.Second
-	}
-	if cfg.Transport == nil {
-		cfg.Transport = attempt.NewTransport(attempt.Options{Fresh: true, ConnectTimeout: cfg.ConnectTimeout})
-	}
-	if cfg.Auth == nil {
-		cfg.Auth = func(context.Context, string) (Credentials, error) { return Credentials{}, ErrUnknownProfile }
-	}
-	if cfg.Judge == nil {
-		cfg.Judge = policies.JudgeGit
+	e, err := newEngines(cfg)
+	if err != nil {
+		return nil, err
 	}
 	return &Activities{
 		auth:      cfg.Auth,
 		judge:     cfg.Judge,
-		roots:     r,
-		engine:    newGoGit(cfg.Transport, cfg.ConnectTimeout),
+		roots:     slices.Concat(own, shared),
+		shared:    shared,
+		host:      cfg.Host,
+		engine:    e,
 		heartbeat: HeartbeatEvery,
 	}, nil
 }
@@ -88,20 +62,22 @@ func New(cfg Config) (*Activities, error) {
 // tags included. in.Ref narrows them as the pattern of "git ls-remote" does. It
 // makes one request and returns errors of package failure only.
 func (a *Activities) LsRemote(ctx context.Context, in contract.GitRequest) (contract.GitResult, error) {
-	return a.run(ctx, policies.OpLsRemote, in, func(ctx context.Context, p *progress) (contract.GitResult, error) {
-		r, err := a.remote(ctx, in.URL, in.Auth, p)
-		if err != nil {
-			return contract.GitResult{}, err
-		}
-		refs, err := a.engine.lsRemote(ctx, r)
-		if err != nil {
-			return contract.GitResult{}, err
-		}
-		if refs, err = selectRefs(refs, in.Ref); err != nil {
-			return contract.GitResult{}, err
-		}
-		return contract.GitResult{Outcome: contract.OutcomeListed, Refs: refs}, nil
-	})
+	return perform(ctx, a, task[contract.GitResult]{operation: policies.OpLsRemote, in: in, do: a.lsRemote})
+}
+
+func (a *Activities) lsRemote(ctx context.Context, in contract.GitRequest, p *progress) (contract.GitResult, error) {
+	r, err := a.remote(ctx, in.URL, in.Auth, p)
+	if err != nil {
+		return contract.GitResult{}, err
+	}
+	refs, err := a.engine.lsRemote(ctx, r)
+	if err != nil {
+		return contract.GitResult{}, err
+	}
+	if refs, err = selectRefs(refs, in.Ref); err != nil {
+		return contract.GitResult{}, err
+	}
+	return contract.GitResult{Outcome: contract.OutcomeListed, Refs: refs}, nil
 }
 
 // Fetch fetches into the checkout in.Dir, bare or not. in.URL defaults to the
@@ -111,28 +87,23 @@ func (a *Activities) LsRemote(ctx context.Context, in contract.GitRequest) (cont
 // pack request, and moves all refs or none. It returns errors of package
 // failure only.
 func (a *Activities) Fetch(ctx context.Context, in contract.GitRequest) (contract.GitResult, error) {
-	return a.run(ctx, policies.OpFetch, in, func(ctx context.Context, p *progress) (contract.GitResult, error) {
-		c, err := openCheckout(in.Dir, a.roots)
+	return perform(ctx, a, task[contract.GitResult]{operation: policies.OpFetch, in: in, do: a.fetch})
+}
+
+func (a *Activities) fetch(ctx context.Context, in contract.GitRequest, p *progress) (res contract.GitResult, err error) {
+	err = a.inCheckout(ctx, in.Dir, p, func(ctx context.Context, c *checkout) error {
+		r, err := a.remoteOf(ctx, c.originURL, in, p)
 		if err != nil {
-			return contract.GitResult{}, err
-		}
-		defer c.sweep()
-		url := in.URL
-		if url == "" {
-			if url, err = c.originURL(); err != nil {
-				return contract.GitResult{}, err
-			}
-		}
-		r, err := a.remote(ctx, url, in.Auth, p)
-		if err != nil {
-			return contract.GitResult{}, err
+			return err
 		}
 		moved, err := a.engine.fetch(ctx, r, c, in.Ref)
 		if err != nil {
-			return contract.GitResult{}, err
+			return err
 		}
-		return fetchResult(moved), nil
+		res = fetchResult(moved)
+		return nil
 	})
+	return res, err
 }
 
 // maxUpdated bounds the refs that a fetch reports one by one, so that the result
@@ -148,6 +119,18 @@ func fetchResult(moved []contract.GitUpdate) contract.GitResult {
 		res.Updated, res.Truncated = moved[:maxUpdated], true
 	}
 	return res
+}
+
+// remoteOf is the remote that a request names, else that of the checkout.
+func (a *Activities) remoteOf(ctx context.Context, own func() (string, error), in contract.GitRequest, p *progress) (*remote, error) {
+	url := in.URL
+	if url == "" {
+		var err error
+		if url, err = own(); err != nil {
+			return nil, err
+		}
+	}
+	return a.remote(ctx, url, in.Auth, p)
 }
 
 // remote checks the address and resolves the auth profile before anything is
@@ -177,66 +160,4 @@ func (a *Activities) remote(ctx context.Context, raw, profile string, p *progres
 		return nil, err
 	}
 	return r, nil
-}
-
-// outcome is what the work of one activity came to.
-type outcome struct {
-	result contract.GitResult
-	err    error
-}
-
-// run does the work within the request's limit, with heartbeats, and returns at
-// once when the limit passes or the activity is cancelled. Work left behind then
-// ends by itself: its connection is closed, and it moves no ref once its context
-// is done.
-func (a *Activities) run(ctx context.Context, op policies.Operation, in contract.GitRequest,
-	work func(context.Context, *progress) (contract.GitResult, error),
-) (contract.GitResult, error) {
-	ctx, cancel := context.WithTimeout(ctx, time.Duration(in.LimitMS)*time.Millisecond)
-	defer cancel()
-	rec := attempt.New()
-	p := &progress{}
-	p.enter(phaseConnect)
-	done := make(chan outcome, 1)
-	go func() {
-		res, err := work(attempt.With(ctx, rec), p)
-		done <- outcome{res, err}
-	}()
-
-	ticker := time.NewTicker(a.heartbeat)
-	defer ticker.Stop()
-	for {
-		select {
-		case out := <-done:
-			if out.err == nil {
-				return out.result, nil
-			}
-			if ctx.Err() != nil {
-				return contract.GitResult{}, a.interrupted(ctx, op)
-			}
-			return contract.GitResult{}, a.fail(op, rec, out.err)
-		case <-ctx.Done():
-			return contract.GitResult{}, a.interrupted(ctx, op)
-		case <-ticker.C:
-			activity.RecordHeartbeat(ctx, p.snapshot())
-		}
-	}
-}
-
-// interrupted says why the context ended the work: the operation's time is
-// spent, the worker is stopping, or the work was cancelled.
-func (a *Activities) interrupted(ctx context.Context, op policies.Operation) error {
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		fault := policies.Fault{Surface: policies.SurfaceGit, Operation: op, Termination: "timeout"}
-		return report(failure.FromVerdict(&fault, a.judge(&fault), "the operation's time was spent; give it more with --timeout"))
-	}
-	select {
-	case <-activity.GetWorkerStopChannel(ctx):
-		return report((&localError{
-			reason: policies.ReasonWorkerLost, rule: "G3/worker_lost", retry: true,
-			message: "the worker stopped before the operation ended",
-		}).failure())
-	default:
-		return temporal.NewCanceledError()
-	}
 }

@@ -9,9 +9,9 @@ import (
 
 	gogit "github.com/go-git/go-git/v5"
 	"github.com/go-git/go-git/v5/plumbing"
-	"github.com/go-git/go-git/v5/plumbing/format/packfile"
 	"github.com/go-git/go-git/v5/plumbing/transport"
 
+	"github.com/holdfast-dev/holdfast/activities/git/internal/pack"
 	"github.com/holdfast-dev/holdfast/contract"
 	"github.com/holdfast-dev/holdfast/failure"
 	"github.com/holdfast-dev/holdfast/internal/attempt"
@@ -28,6 +28,12 @@ type localError struct {
 }
 
 func (e *localError) Error() string { return e.message }
+
+// Is knows an error that has come from another process.
+func (e *localError) Is(target error) bool {
+	other, ok := target.(*localError)
+	return ok && *e == *other
+}
 
 func refuse(reason policies.Reason, rule, message string) error {
 	return &localError{reason: reason, rule: rule, message: message}
@@ -46,7 +52,7 @@ var (
 	errCheckedOut   = refuse(policies.ReasonConflict, "G3/checked_out", "the fetch would move the branch that is checked out; fetch into a remote-tracking ref instead")
 	errRefNames     = refuse(policies.ReasonConflict, "G3/ref_names", "a ref of the remote and a ref here cannot both exist, for one's name is the other's directory; run \"git remote prune origin\" in the checkout")
 	errRefspec      = refuse(policies.ReasonFormat, "G3/refspec", "--ref is no refspec that can be fetched; use a branch, a tag, a full ref name or SRC:DST")
-	errChanged      = refuse(policies.ReasonConflict, "G11/changed", "another process moved a ref of the checkout during the fetch; fetch again")
+	errChanged      = refuse(policies.ReasonConflict, "G11/changed", "another process moved a ref of the checkout meanwhile; try again")
 	errLocalChanges = refuse(policies.ReasonConflict, "G7/local_changes", "files of the checkout were changed and would be overwritten; commit them, or put them away, and run again")
 	errIndexLocked  = refuse(policies.ReasonLock, "G11/index_lock", "the index of the checkout is locked by another git; if none is running, remove index.lock from its .git directory")
 	errLeaseLost    = refuse(policies.ReasonConflict, "G6/lease", "the remote's ref is not what the push expected, so nothing was replaced; fetch, and decide anew")
@@ -101,18 +107,23 @@ var (
 // it for io.ErrUnexpectedEOF.
 var codeCut, _ = attempt.Code(io.ErrUnexpectedEOF)
 
-// packError says what was wrong with a pack that could not be stored.
-func packError(pack *packReader, err error) error {
-	if localFault(err) != nil {
-		return err
-	}
-	if pack.err != nil && pack.err != io.EOF {
-		return pack.err
-	}
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, packfile.ErrEmptyPackfile) {
+// packError says what was wrong with a pack that could not be taken in. One that
+// is not complete is no news from a remote that is shallow itself.
+func packError(err error, shallow bool) error {
+	var limit *pack.LimitError
+	switch {
+	case errors.As(err, &limit):
+		return map[string]error{pack.LimitMemory: errMemoryLimit, pack.LimitDisk: errDiskLimit, pack.LimitObjects: errObjectLimit}[limit.Limit]
+	case err == io.EOF, err == io.ErrUnexpectedEOF:
 		return errEarlyEOF
+	case errors.Is(err, pack.ErrIncomplete) && shallow:
+		return errShallowRemote
+	case errors.Is(err, pack.ErrIncomplete):
+		return errMissingObjects
+	case errors.Is(err, pack.ErrDamaged):
+		return errBadPack
 	}
-	return errBadPack
+	return err
 }
 
 // unwrap gets to the errors that go-git's wrappers hide, for they have no
@@ -168,7 +179,11 @@ func (a *Activities) failed(op policies.Operation, rec *attempt.Record, err erro
 		local = localFault(err)
 	}
 	if local != nil {
-		return local.failure()
+		f := local.failure()
+		if op == policies.OpPush {
+			f.Effect = string(policies.EffectUnknown) // unless it was proved, see unsentError
+		}
+		return f
 	}
 	fault := faultOf(rec, err)
 	fault.Operation = op
@@ -195,6 +210,10 @@ func (e *localError) failure() contract.Failure {
 // status that says the same. The text of an error counts only where there is
 // neither a status nor a code: host names and error pages hold any word.
 func faultOf(rec *attempt.Record, err error) policies.Fault {
+	var told *faultError
+	if errors.As(err, &told) {
+		return told.fault
+	}
 	var program *programError
 	if errors.As(err, &program) {
 		if program.cause == nil {

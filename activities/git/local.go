@@ -25,7 +25,8 @@ func (r roots) confine(raw string) (string, error) {
 		if err != nil {
 			continue
 		}
-		if _, err := commonDir(dir, r); err == nil {
+		common, err := commonDir(dir, r)
+		if err == nil && r.confineObjects(common) == nil {
 			return (&url.URL{Scheme: "file", Path: dir}).String(), nil
 		}
 	}

@@ -150,11 +150,11 @@ func TestProgramCloneRefused(t *testing.T) {
 	}
 }
 
-// entry is one entry of a tree object.
-type entry struct{ mode, name, oid string }
+// rawEntry is one entry of a tree object.
+type rawEntry struct{ mode, name, oid string }
 
 // tree writes a tree object as it is given, whatever git thinks of its names.
-func tree(t *testing.T, dir string, entries ...entry) string {
+func tree(t *testing.T, dir string, entries ...rawEntry) string {
 	t.Helper()
 	var b strings.Builder
 	for _, e := range entries {
@@ -191,9 +191,11 @@ func TestProgramHostilePaths(t *testing.T) {
 		t.Fatal(err)
 	}
 	link := writeObject(t, w.bare, "blob", outside)
-	file := func(name string) entry { return entry{"100755", name, blob} }
-	below := func(name string, entries ...entry) entry { return entry{"40000", name, tree(t, w.bare, entries...)} }
-	for name, entries := range map[string][]entry{
+	file := func(name string) rawEntry { return rawEntry{"100755", name, blob} }
+	below := func(name string, entries ...rawEntry) rawEntry {
+		return rawEntry{"40000", name, tree(t, w.bare, entries...)}
+	}
+	for name, entries := range map[string][]rawEntry{
 		"dot dot":         {below("..", file("escaped"))},
 		"dot dot in name": {file("../escaped")},
 		"absolute":        {file(outside + "/escaped")},

@@ -126,6 +126,7 @@ func TestBadConfigurations(t *testing.T) {
 		{"basic without username", "git: {auth_profiles: {g: {kind: basic, value: v}}}", `f:1:23: git.auth_profiles.g lacks the key "username"`},
 		{"SSH key by value", "git: {auth_profiles: {g: {kind: ssh_key, file: f, value: v}}}", `f:1:51: kind ssh_key takes no value: name the private key with file`},
 		{"known hosts of a token", "git: {auth_profiles: {g: {kind: token, value: v, known_hosts: k}}}", `f:1:50: kind "token" takes no known_hosts: remove it`},
+		{"host", "git: {host: a/b}", `f:1:13: not a name for a task queue: use letters, digits, -, _ and ., and begin with a letter or digit`},
 		{"root in both", "git: {roots: [./a], shared_roots: [a/]}", `f:1:36: "a" is listed in git.roots too: it is either this host's or shared`},
 		{"gateway open to all", "gateway: {address: \"0.0.0.0:80\"}", `f:1:20: without gateway.tokens the gateway listens on loopback only: add a token, or use 127.0.0.1`},
 		{"gateway address", "gateway: {admin_address: localhost}", `f:1:26: not an address: write host:port, such as 127.0.0.1:8080`},

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/holdfast-dev/holdfast/contract"
 )
 
 func (k *checker) channels() {
@@ -22,6 +24,11 @@ func (k *checker) channels() {
 
 func (k *checker) git() {
 	g := k.c.Git
+	if k.set("git.host") {
+		if err := contract.ValidateGitHost(g.Host); err != nil {
+			k.fail("git.host", "not a name for a task queue: use letters, digits, -, _ and ., and begin with a letter or digit")
+		}
+	}
 	own := k.directories("git.roots", g.Roots)
 	shared := k.directories("git.shared_roots", g.SharedRoots)
 	for i, dir := range shared {

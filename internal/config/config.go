@@ -213,6 +213,9 @@ type TelegramAccount struct {
 // Git is the managed Git section (50-git).
 type Git struct {
 	Engine string `yaml:"engine" oneof:"auto|go-git|git"`
+	// Host is the name of this host in the task queue of the checkouts on its
+	// disk (G11). Defaults to the machine's host name; empty if that is unknown.
+	Host string `yaml:"host"`
 	// Roots are the directories of this host that may hold managed checkouts.
 	Roots []string `yaml:"roots"`
 	// SharedRoots are on storage that every host sees (G11).

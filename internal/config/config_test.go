@@ -145,6 +145,20 @@ func TestMissing(t *testing.T) {
 	}
 }
 
+// G11: a host's own name is the machine's unless the file gives one.
+func TestGitHost(t *testing.T) {
+	t.Parallel()
+	machine, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]string{"": machine, "git: {engine: git}": machine, "git: {host: build-1.example}": "build-1.example"} {
+		if got := mustParse(t, text).Git.Host; got != want {
+			t.Errorf("%q: host %q, want %q", text, got, want)
+		}
+	}
+}
+
 func TestExpansion(t *testing.T) {
 	t.Parallel()
 	env := func(name string) (string, bool) {

@@ -1,6 +1,9 @@
 package config
 
-import "time"
+import (
+	"os"
+	"time"
+)
 
 // Defaults that are addresses of the outside.
 const (
@@ -99,6 +102,9 @@ func (a Agent) withDefaults(policy string) Agent {
 
 func (g *Git) setDefaults() {
 	orDefault(&g.Engine, "auto")
+	if g.Host == "" {
+		g.Host, _ = os.Hostname() // whoever needs it and has none says so
+	}
 	orDefault(&g.Limits.Memory, 512<<20)
 	orDefault(&g.Limits.Disk, 10<<30)
 	orDefault(&g.Limits.Objects, 5_000_000)

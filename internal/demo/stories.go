@@ -171,7 +171,7 @@ func fetch(ctx context.Context, s *stage) (told, error) {
 	}
 	world.Script(githttp.Unavailable().ForKey(repository).As("503, unavailable"))
 	from := s.mark()
-	h, err := s.client.GitFetch(ctx, s.key("fetch"), contract.GitFetchInput{Dir: dir})
+	h, err := s.client.GitFetch(ctx, s.key("fetch"), contract.GitFetchInput{Dir: dir, Host: s.ready.GitHost})
 	result, t, err := follow(ctx, s, from, h, err, "git")
 	if err != nil {
 		return t, err

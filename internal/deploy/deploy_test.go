@@ -4,12 +4,15 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/holdfast-dev/holdfast/contract"
 )
 
 const root = "../.."
@@ -18,6 +21,8 @@ type service struct {
 	Image           string
 	Build           *struct{ Args map[string]string }
 	ContainerName   string `yaml:"container_name"`
+	Hostname        string
+	Init            bool
 	Command         []string
 	Environment     yaml.Node
 	Healthcheck     *struct{ Test []string }
@@ -166,6 +171,26 @@ func TestServicesCanRunForLong(t *testing.T) {
 	}
 	if len(services(t)["worker"].Ports) != 0 {
 		t.Error("the worker publishes a port, so it cannot be scaled")
+	}
+}
+
+// G11: a worker that is made anew serves the queue of the host that it served
+// before, has the volume that shared roots are on, and leaves no dead processes.
+func TestWorkerKeepsItsCheckouts(t *testing.T) {
+	t.Parallel()
+	worker := services(t)["worker"]
+	if err := contract.ValidateGitHost(worker.Hostname); err != nil {
+		t.Errorf("hostname %q of the worker: %v", worker.Hostname, err)
+	}
+	if !worker.Init {
+		t.Error("the worker is the first process of its container, and nobody reaps what git leaves behind")
+	}
+	kept := slices.ContainsFunc(worker.Volumes, func(v any) bool { return v == "holdfast:/var/lib/holdfast" })
+	if text := string(read(t, "docker-compose.yml")); !kept || !strings.Contains(text, "shared_roots: [/var/lib/holdfast/checkouts]") {
+		t.Errorf("volumes %v, want one at /var/lib/holdfast, and how to name it as a shared root", worker.Volumes)
+	}
+	if !strings.Contains(string(read(t, "Dockerfile")), "install -d -o nonroot -g nonroot /var/lib/holdfast") {
+		t.Error("the worker's user may not write to the volume")
 	}
 }
 

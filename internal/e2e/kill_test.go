@@ -11,7 +11,6 @@ import (
 	"github.com/holdfast-dev/holdfast/contract"
 	"github.com/holdfast-dev/holdfast/simulator"
 	"github.com/holdfast-dev/holdfast/simulator/discord"
-	"github.com/holdfast-dev/holdfast/simulator/githttp"
 	"github.com/holdfast-dev/holdfast/simulator/openai"
 	"github.com/holdfast-dev/holdfast/simulator/telegram"
 )
@@ -104,31 +103,6 @@ func TestModelWorkerKilled(t *testing.T) {
 		t.Errorf("the run waited: %q", waits)
 	}
 	s.keep("run-worker-lost", h.ID())
-}
-
-// G3: a worker killed in the middle of a fetch is worker_lost: one more attempt is
-// made, uncharged and at once, and the refs are written once the pack is there.
-func TestGitWorkerKilled(t *testing.T) {
-	t.Parallel()
-	s := newStage(t)
-	s.repo(3)
-	s.world.Git.Script(simulator.HoldBefore("pack").On(githttp.OpUploadPack))
-	worker := s.worker()
-	h := s.fetch("killed", contract.GitFetchInput{})
-	s.killHeld(worker, s.world.Git.Server, "pack")
-	wantGit(t, finish(s, h), contract.OutcomeFetched, "", 0)
-	if diff := cmp.Diff("refs/remotes/origin/main "+s.world.Git.Refs(repository)["refs/heads/main"], s.refs()); diff != "" {
-		t.Errorf("refs (-want +got):\n%s", diff)
-	}
-	history := s.history(h.ID())
-	if diff := cmp.Diff([]string{"git fetch, attempt 1 of 2", "git fetch, attempt 1 of 2"},
-		summaries(history, enumspb.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED)); diff != "" {
-		t.Errorf("attempts (-want +got):\n%s", diff)
-	}
-	if waits := summaries(history, enumspb.EVENT_TYPE_TIMER_STARTED); len(waits) > 0 {
-		t.Errorf("the fetch waited: %q", waits)
-	}
-	s.keep("git-fetch-worker-lost", h.ID())
 }
 
 // Q2: the server is killed with SIGKILL, and started again on its file, while a

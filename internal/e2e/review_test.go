@@ -147,3 +147,31 @@ func TestReviewList(t *testing.T) {
 		t.Errorf("reviews %v, want one", object["reviews"])
 	}
 }
+
+// C1, C4: the longest text that is taken, part 16 of which is lost: the review
+// holds all that was delivered and all that is planned, and the send answers
+// needs_review.
+func TestReviewOfLongestText(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.work()
+	// Each of these takes six bytes of JSON.
+	text := strings.Repeat(strings.Repeat("<&>", 20)+"\n", 1420)
+	s.world.Telegram.Script(
+		simulator.Pass().On(telegram.OpSendMessage).Times(15),
+		simulator.EffectThenReset().On(telegram.OpSendMessage),
+	)
+	s.track("send/longest")
+	s.track("review/longest")
+	a := s.starter("send", "--channel", "telegram", "--account", "main", "--to", chat, "--text", text, "--key", "longest", "--json")
+	object := s.object(a)
+	review, _ := object["review"].(map[string]any)
+	delivered, _ := review["delivered"].([]any)
+	if a.status != contract.ExitNeedsReview || review["part"] != 16.0 || len(delivered) != 15 {
+		t.Errorf("exit status %d, part %v, %d delivered; want 3, part 16, 15 delivered: %s", a.status, review["part"], len(delivered), a.errors)
+	}
+	if list := s.starter("review", "list"); !strings.Contains(list.out, "longest") {
+		t.Errorf("the list of reviews lacks it:\n%s%s", list.out, list.errors)
+	}
+	wantRequests(t, s.world.Telegram.Server, telegram.OpSendMessage, 16)
+}

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -56,6 +55,10 @@ const (
 	chat      = "4242"
 )
 
+// stageHost is what the workers of a stage call their host, whose disk holds the
+// checkouts (G11).
+const stageHost = "e2e"
+
 const stageConfig = `auth_profiles:
   openai-main: {provider: openai, kind: api_key, value: "${E2E_OPENAI_KEY}"}
   backup-main: {provider: backup, kind: api_key, value: "${E2E_BACKUP_KEY}"}
@@ -69,6 +72,7 @@ channels:
   discord:  {accounts: {main: {token: "${E2E_DISCORD_TOKEN}", api_url: %q}}}
   telegram: {accounts: {main: {token: "${E2E_TELEGRAM_TOKEN}", api_url: %q}}}
 git:
+  host: ` + stageHost + `
   roots: [%q]
   auth_profiles:
     forge: {kind: token, value: "${E2E_GIT_TOKEN}"}
@@ -96,7 +100,8 @@ type stage struct {
 	ctx      context.Context // done at the end of the test, or after patience
 	world    *all.World
 	backup   *openai.Server
-	checkout string // a clone of the simulated repository, with nothing fetched
+	checkout string // where the checkout of the simulated repository is, or is to be
+	engine   string // git.engine, for the cases that are seen with each
 
 	config   string // path of the configuration
 	address  string
@@ -283,16 +288,6 @@ func (s *stage) run(key string, in contract.RunInput) *holdfast.Handle[contract.
 	return start(s, h, err)
 }
 
-func (s *stage) fetch(key string, in contract.GitFetchInput) *holdfast.Handle[contract.GitResult] {
-	s.t.Helper()
-	in.Dir = s.checkout
-	if in.Auth == "" {
-		in.Auth = "forge"
-	}
-	h, err := s.holdfast.GitFetch(s.ctx, key, in)
-	return start(s, h, err)
-}
-
 // finish waits for the result.
 func finish[T any](s *stage, h *holdfast.Handle[T]) T {
 	s.t.Helper()
@@ -301,34 +296,6 @@ func finish[T any](s *stage, h *holdfast.Handle[T]) T {
 		s.t.Fatalf("%s: %v", h.ID(), err)
 	}
 	return result
-}
-
-// repo makes the simulated repository with n commits, and a checkout of it into
-// which nothing was fetched yet.
-func (s *stage) repo(n int) {
-	s.t.Helper()
-	if err := s.world.Git.Create(repository, n); err != nil {
-		s.t.Fatal(err)
-	}
-	s.git("init", "--quiet", "--initial-branch=main", s.checkout)
-	s.git("-C", s.checkout, "remote", "add", "origin", s.world.Git.RepoURL(repository))
-}
-
-// git runs the git program and returns what it printed.
-func (s *stage) git(args ...string) string {
-	s.t.Helper()
-	cmd := exec.Command("git", args...)
-	cmd.Env = append(os.Environ(), "LC_ALL=C", "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_SYSTEM="+os.DevNull)
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		s.t.Fatalf("git %s: %v\n%s", strings.Join(args, " "), err, out)
-	}
-	return strings.TrimSpace(string(out))
-}
-
-// refs are the refs of the checkout with their ids.
-func (s *stage) refs() string {
-	return s.git("-C", s.checkout, "for-each-ref", "--format=%(refname) %(objectname)")
 }
 
 // history is the whole history of the first run of a workflow.

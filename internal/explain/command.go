@@ -78,7 +78,7 @@ func usage(err error) error { return &ExitError{Status: contract.ExitUsage, Err:
 type ErrorCmd struct {
 	Surface   string   `placeholder:"SURFACE" help:"Where the request went: model (default), discord, telegram, git, delivery."`
 	Provider  string   `placeholder:"NAME" help:"Model provider, such as openai or anthropic."`
-	Operation string   `placeholder:"OP" help:"What was asked. Channels: create (Discord message with a nonce), send (new Telegram message), webhook, edit, delete, react, pin, typing, read, write, poll. Git: ls-remote, fetch, clone, push."`
+	Operation string   `placeholder:"OP" help:"What was asked. Channels: create (Discord message with a nonce), send (new Telegram message), webhook, edit, delete, react, pin, typing, read, write, poll. Git: ls-remote, fetch, clone, push, sync."`
 	Status    int      `placeholder:"N" help:"HTTP status; none when no answer came."`
 	Header    []string `placeholder:"K:V" sep:"none" help:"Response header; repeatable."`
 	Body      string   `placeholder:"TEXT" help:"Error body; - reads it from standard input."`

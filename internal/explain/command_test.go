@@ -117,7 +117,7 @@ func TestErrorCommandHelpListsOperations(t *testing.T) {
 	help := field.Tag.Get("help")
 	for _, op := range []policies.Operation{
 		policies.OpCreate, policies.OpSend, policies.OpWebhook, policies.OpEdit, policies.OpDelete, policies.OpReact, policies.OpPin,
-		policies.OpTyping, policies.OpRead, policies.OpWrite, policies.OpPoll, policies.OpLsRemote, policies.OpFetch, policies.OpClone, policies.OpPush,
+		policies.OpTyping, policies.OpRead, policies.OpWrite, policies.OpPoll, policies.OpLsRemote, policies.OpFetch, policies.OpClone, policies.OpPush, "sync",
 	} {
 		if !strings.Contains(help, string(op)) {
 			t.Errorf("%s is not in the help", op)

@@ -25,7 +25,7 @@ var (
 		string(policies.OpCreate), string(policies.OpSend), string(policies.OpWebhook), string(policies.OpEdit),
 		string(policies.OpDelete), string(policies.OpReact), string(policies.OpPin), string(policies.OpTyping),
 		string(policies.OpRead), string(policies.OpWrite), string(policies.OpPoll),
-		string(policies.OpLsRemote), string(policies.OpFetch), string(policies.OpClone), string(policies.OpPush),
+		string(policies.OpLsRemote), string(policies.OpFetch), string(policies.OpClone), string(policies.OpPush), opSync,
 	}
 	phases = []string{
 		string(policies.PhaseConnect), string(policies.PhaseHeaders), string(policies.PhaseFirstEvent), string(policies.PhaseBody),
@@ -33,10 +33,13 @@ var (
 	terminations = []string{"signal", "timeout", "output_limit"}
 )
 
+// opSync is a sync, of which only the fetch asks the outside (G7).
+const opSync = "sync"
+
 // setters read the keys of an input line.
 var setters = map[string]func(*policies.Fault, json.RawMessage) error{
 	"surface":     word(surfaces, func(f *policies.Fault, s string) { f.Surface = policies.Surface(s) }),
-	"operation":   word(operations, func(f *policies.Fault, s string) { f.Operation = policies.Operation(s) }),
+	"operation":   word(operations, setOperation),
 	"phase":       word(phases, func(f *policies.Fault, s string) { f.Phase = policies.Phase(s) }),
 	"termination": word(terminations, func(f *policies.Fault, s string) { f.Termination = s }),
 	"provider":    text(func(f *policies.Fault) *string { return &f.Provider }),
@@ -162,6 +165,12 @@ func texts(raw json.RawMessage) ([]string, error) {
 		out[i] = s
 	}
 	return out, nil
+}
+
+func setOperation(f *policies.Fault, s string) {
+	if f.Operation = policies.Operation(s); s == opSync {
+		f.Operation = policies.OpFetch
+	}
 }
 
 func setStatus(f *policies.Fault, raw json.RawMessage) error {

@@ -63,6 +63,9 @@ func Worker(ctx context.Context, o WorkerOptions) error {
 		served = workers.QueueNames()
 	}
 	fmt.Fprintf(o.Out, "holdfast worker %s serves %s; Ctrl-C drains\n", o.Version, strings.Join(served, ", "))
+	if git := w.Git(); git != "" {
+		fmt.Fprintln(o.Out, "managed Git:", git)
+	}
 	for _, gap := range c.Missing() {
 		fmt.Fprintln(o.Out, "missing for", gap)
 	}
@@ -119,7 +122,7 @@ func ExitStatus(err error) int {
 	case errors.As(err, &unreachable):
 		return contract.ExitUnreachable
 	case errors.As(err, new(config.Errors)), errors.As(err, new(*config.ReadError)),
-		errors.As(err, new(*setup.MissingError)), errors.As(err, new(*workers.QueueError)):
+		errors.As(err, new(*setup.MissingError)), errors.As(err, new(*workers.QueueError)), errors.As(err, new(*workers.GitError)):
 		return contract.ExitUsage
 	}
 	return contract.ExitFailed

@@ -65,8 +65,10 @@ type Ready struct {
 	Namespace string
 	World     *World // nil without simulators
 	Data      string
-	// Checkouts is where managed checkouts may be; set with simulators.
+	// Checkouts is where managed checkouts may be, on the disk of GitHost; set with
+	// simulators.
 	Checkouts string
+	GitHost   string
 	Out       io.Writer
 	// OnStop registers what is to be done when the process ends, after the
 	// worker has drained.
@@ -203,7 +205,7 @@ func (p *running) stop() {
 func (p *running) ready() *Ready {
 	return &Ready{
 		Client: p.client, Address: p.server.Address(), UIURL: p.server.UIURL(), Namespace: p.server.Namespace(),
-		World: p.world, Data: p.o.Data, Checkouts: p.checkouts, Out: p.o.Out,
+		World: p.world, Data: p.o.Data, Checkouts: p.checkouts, GitHost: p.config.Git.Host, Out: p.o.Out,
 		OnStop: func(f func()) { p.onStop = append(p.onStop, f) },
 	}
 }
@@ -215,6 +217,7 @@ func IsUsage(err error) bool {
 		errors.As(err, new(config.Errors)) ||
 		errors.As(err, new(*config.ReadError)) ||
 		errors.As(err, new(*workers.QueueError)) ||
+		errors.As(err, new(*workers.GitError)) ||
 		errors.As(err, new(*temporalserver.AddressError)) ||
 		errors.As(err, new(*temporalserver.PortInUseError)) ||
 		errors.As(err, new(*temporalserver.InUseError)) ||

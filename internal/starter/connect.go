@@ -26,7 +26,11 @@ func (s *session) connect(ctx context.Context) (*holdfast.Client, func(), error)
 	o.Logger = sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler))
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
-	c, err := client.DialContext(ctx, o)
+	dial := client.DialContext
+	if s.dial != nil {
+		dial = s.dial
+	}
+	c, err := dial(ctx, o)
 	if err != nil {
 		return nil, nil, &connect.UnreachableError{Address: o.HostPort, Err: err}
 	}

@@ -25,6 +25,7 @@ func liveLine[T any](ctx context.Context, s *session, h *holdfast.Handle[T]) (st
 		tick := time.NewTicker(liveEvery)
 		defer tick.Stop()
 		shown := false
+		var last gitGlance
 		for {
 			select {
 			case <-ctx.Done():
@@ -33,7 +34,7 @@ func liveLine[T any](ctx context.Context, s *session, h *holdfast.Handle[T]) (st
 				}
 				return
 			case <-tick.C:
-				if line := status(ctx, h); line != "" {
+				if line := status(ctx, h, &last); line != "" {
 					fmt.Fprint(s.Err, clearLine, clean(line))
 					shown = true
 				}
@@ -45,12 +46,15 @@ func liveLine[T any](ctx context.Context, s *session, h *holdfast.Handle[T]) (st
 
 // status is one line about the work: the attempt that runs or waits, why the
 // one before failed, and when the next is due.
-func status[T any](ctx context.Context, h *holdfast.Handle[T]) string {
+func status[T any](ctx context.Context, h *holdfast.Handle[T], last *gitGlance) string {
 	d, err := h.Describe(ctx)
 	if err != nil {
 		return ""
 	}
 	for _, a := range d.GetPendingActivities() {
+		if isGit(a) {
+			return gitLine(a, last.attempt(ctx, a, h.Query))
+		}
 		return pending(a, time.Now())
 	}
 	var state struct {

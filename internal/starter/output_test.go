@@ -41,8 +41,11 @@ func TestTextCannotSteerTheTerminal(t *testing.T) {
 		"git": func(s *session) {
 			s.showGit("git-fetch/k", contract.GitResult{
 				Outcome: contract.OutcomeListed, Refs: []contract.GitRef{{OID: evil, Name: evil}},
-				Updated: []contract.GitUpdate{{Ref: evil, Old: evil, New: evil}},
+				Updated: []contract.GitUpdate{{Ref: evil, Old: evil, New: evil}}, Head: &contract.GitHead{Ref: evil, OID: evil},
 			})
+			for _, o := range []contract.Outcome{contract.OutcomeLanded, contract.OutcomeConflict, contract.OutcomeNotLanded, contract.OutcomeNeedsReview} {
+				s.showPush(o, contract.GitPushed{Ref: evil, Old: evil, New: evil, Found: evil})
+			}
 		},
 		"run": func(s *session) {
 			s.showRun("run/k", contract.RunResult{Outcome: contract.OutcomeCompleted, Text: evil, Served: evil, Attempts: make([]contract.Attempt, 2)}, nil)

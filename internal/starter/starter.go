@@ -11,6 +11,7 @@ import (
 
 	"github.com/alecthomas/kong"
 	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
 
 	"github.com/holdfast-dev/holdfast/contract"
 	"github.com/holdfast-dev/holdfast/internal/config"
@@ -56,6 +57,9 @@ type Program struct {
 	// Terminal says that Out and Err are a terminal, where long work shows a
 	// live line and runs stream.
 	Terminal bool
+
+	// dial is client.DialContext unless a test replaces it.
+	dial func(context.Context, client.Options) (client.Client, error)
 }
 
 // Main parses the arguments, runs the verb and returns the exit status. ctx
@@ -122,6 +126,7 @@ type session struct {
 	key         string      // the caller's; empty if none was given
 	said        bool        // the one JSON object is out
 	viewed      bool        // live text has the terminal, so no other live line may
+	unread      error       // why a configuration that nobody named was left out
 	interrupted func() bool // by the user
 }
 

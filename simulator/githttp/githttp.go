@@ -2,6 +2,8 @@ package githttp
 
 import (
 	"bytes"
+	"compress/gzip"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"log"
@@ -15,17 +17,22 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/simulator"
+	"github.com/holdfast-dev/holdfast/simulator/internal/repositories"
 )
 
 // The operations that steps and ledger name: the two halves of a fetch and of a
-// push. The key of a request is the repository's name.
+// push. The key of a request is the repository's name. Each is the end of the
+// URL of its request, but for the list of refs.
 const (
 	// OpFetchRefs is GET info/refs?service=git-upload-pack, which is all of an
 	// ls-remote in protocol version 0 and the first request of a fetch.
 	OpFetchRefs = "info/refs?service=git-upload-pack"
-	// OpUploadPack is POST git-upload-pack: the pack of a fetch or a clone, and
-	// the list of refs in protocol version 2.
+	// OpUploadPack is POST git-upload-pack: the pack of a fetch or a clone.
 	OpUploadPack = "git-upload-pack"
+	// OpListRefs is POST git-upload-pack with the command ls-refs, by which
+	// protocol version 2 asks for the refs. An Unread step closes after reading
+	// here, for the command is in the body.
+	OpListRefs = "git-upload-pack ls-refs"
 	// OpPushRefs is GET info/refs?service=git-receive-pack.
 	OpPushRefs = "info/refs?service=git-receive-pack"
 	// OpReceivePack is POST git-receive-pack: the push itself.
@@ -47,6 +54,8 @@ type Options struct {
 	// Users maps user names to passwords for basic authentication. If it is
 	// empty, everyone may read and write.
 	Users map[string]string
+	// TLS makes the server speak HTTPS; see simulator.Authority.
+	TLS *tls.Config
 	// Now is the clock. Defaults to time.Now.
 	Now func() time.Time
 }
@@ -61,27 +70,33 @@ type Server struct {
 // Start listens and serves. It fails if there is no git program, or if the address
 // cannot be listened on.
 func Start(o Options) (*Server, error) {
-	git, err := exec.LookPath("git")
-	if err != nil {
-		return nil, fmt.Errorf("githttp: the git program is needed: %w", err)
-	}
-	backend, err := findBackend(git)
-	if err != nil {
-		return nil, err
-	}
 	s := &Server{}
 	if o.Root == "" {
-		if o.Root, err = os.MkdirTemp("", "githttp-"); err != nil {
+		dir, err := os.MkdirTemp("", "githttp-")
+		if err != nil {
 			return nil, err
 		}
-		s.remove = o.Root
+		o.Root, s.remove = dir, dir
 	}
-	s.platform = &platform{root: o.Root, git: git, backend: backend, users: o.Users, locks: map[string]*sync.Mutex{}}
-	if s.Server, err = simulator.Start(s.platform, simulator.Options{Addr: o.Addr, Now: o.Now}); err != nil {
+	if err := s.start(o); err != nil {
 		s.cleanUp()
 		return nil, err
 	}
 	return s, nil
+}
+
+func (s *Server) start(o Options) error {
+	dir, err := repositories.Open(o.Root)
+	if err != nil {
+		return fmt.Errorf("githttp: %w", err)
+	}
+	backend, err := findBackend(dir.Git)
+	if err != nil {
+		return err
+	}
+	s.platform = &platform{Dir: dir, backend: backend, users: o.Users, replicas: map[string]*replica{}}
+	s.Server, err = simulator.Start(s.platform, simulator.Options{Addr: o.Addr, Now: o.Now, TLS: o.TLS})
+	return err
 }
 
 // findBackend is the git-http-backend program of a git.
@@ -109,69 +124,28 @@ func (s *Server) cleanUp() {
 	if s.remove != "" {
 		os.RemoveAll(s.remove)
 	}
+	if s.platform != nil {
+		s.platform.removeReplicas()
+	}
 }
 
 // RepoURL is the address of a repository.
 func (s *Server) RepoURL(name string) string { return s.URL() + "/" + name }
 
-// Dir is the directory of a repository, for reading it without the wire.
-func (s *Server) Dir(name string) string { return s.platform.dir(name) }
-
-// EmptyPack is a 200 answer to a fetch with an empty body, as some proxies give.
-func EmptyPack() simulator.Step {
-	return simulator.Status(http.StatusOK, "").WithHeader("Content-Type", "application/x-git-upload-pack-result").
-		On(OpUploadPack).As("200 with an empty body")
-}
-
-// Unavailable is a 503.
-func Unavailable() simulator.Step {
-	return simulator.Status(http.StatusServiceUnavailable, "Service Unavailable\n")
-}
-
-// CutPack closes the connection after n bytes of a pack.
-func CutPack(n int) simulator.Step { return simulator.CutBytes(n).On(OpUploadPack) }
-
-// LandThenReset lets a push land and resets the connection without an answer.
-func LandThenReset() simulator.Step { return simulator.EffectThenReset().On(OpReceivePack) }
-
-// Faults is a mix of faults for random scripts in which about rate of the
-// requests fail, each kind as often as the others.
-func Faults(rate float64) []simulator.RandomFault {
-	steps := []simulator.Step{
-		Unavailable(), simulator.Reset(), simulator.Close(), EmptyPack(), CutPack(300), LandThenReset(),
-	}
-	var faults []simulator.RandomFault
-	for _, step := range steps {
-		faults = append(faults, simulator.RandomFault{Rate: rate / float64(len(steps)), Step: step})
-	}
-	return faults
-}
-
 type platform struct {
-	root    string
-	git     string
+	*repositories.Dir
 	backend string
 	users   map[string]string
 
-	mu    sync.Mutex
-	locks map[string]*sync.Mutex
-}
-
-func (p *platform) dir(name string) string { return filepath.Join(p.root, filepath.FromSlash(name)) }
-
-// lock keeps the pushes to a repository apart, so that the refs before and after
-// one of them are its own doing.
-func (p *platform) lock(name string) *sync.Mutex {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.locks[name] == nil {
-		p.locks[name] = &sync.Mutex{}
-	}
-	return p.locks[name]
+	mu       sync.Mutex
+	replicas map[string]*replica
+	// replicaRoot is the directory of the replicas' repositories; empty while
+	// there are none.
+	replicaRoot string
 }
 
 // Identify names a request; the key is the repository.
-func (p *platform) Identify(r *http.Request, _ []byte) simulator.Identity {
+func (p *platform) Identify(r *http.Request, body []byte) simulator.Identity {
 	id := simulator.Identity{Op: OpOther, Path: r.URL.Path, Credential: r.Header.Get("Authorization")}
 	service := r.URL.Query().Get("service")
 	switch {
@@ -183,11 +157,31 @@ func (p *platform) Identify(r *http.Request, _ []byte) simulator.Identity {
 		id.Key = strings.TrimSuffix(r.URL.Path, "/info/refs")
 	case r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/"+OpUploadPack):
 		id.Op, id.Key = OpUploadPack, strings.TrimSuffix(r.URL.Path, "/"+OpUploadPack)
+		if strings.Contains(r.Header.Get("Git-Protocol"), "version=2") {
+			id.Undecided = body == nil
+			if bytes.HasPrefix(plain(r, body), []byte("0014command=ls-refs")) {
+				id.Op = OpListRefs
+			}
+		}
 	case r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/"+OpReceivePack):
 		id.Op, id.Key = OpReceivePack, strings.TrimSuffix(r.URL.Path, "/"+OpReceivePack)
 	}
 	id.Key = strings.TrimPrefix(id.Key, "/")
 	return id
+}
+
+// plain is a body, or its beginning, without its gzip encoding.
+func plain(r *http.Request, body []byte) []byte {
+	if r.Header.Get("Content-Encoding") != "gzip" {
+		return body
+	}
+	unpacked, err := gzip.NewReader(bytes.NewReader(body))
+	if err != nil {
+		return nil
+	}
+	start := make([]byte, 64)
+	n, _ := io.ReadFull(unpacked, start) // a shorter body is all there is
+	return start[:n]
 }
 
 // Serve hands a request to git http-backend.
@@ -204,15 +198,16 @@ func (p *platform) Serve(c *simulator.Call) simulator.Answer {
 		return simulator.Answer{Status: http.StatusNotFound, Header: http.Header{}, Body: []byte("Not Found\n")}
 	}
 	if c.Op != OpReceivePack {
-		return simulator.Answer{Stream: func(w http.ResponseWriter) { p.run(w, c, user) }}
+		root := p.rootFor(c)
+		return simulator.Answer{Stream: func(w http.ResponseWriter) { p.run(w, c, root, user) }}
 	}
-	lock := p.lock(c.Key)
-	lock.Lock()
-	defer lock.Unlock()
-	before := p.refs(c.Key)
+	defer p.Lock(c.Key)()
+	before := p.Refs(c.Key)
 	out := &buffer{header: http.Header{}}
-	p.run(out, c, user)
-	p.record(c, before, p.refs(c.Key))
+	p.run(out, c, p.Root, user)
+	for _, change := range repositories.Changes(before, p.Refs(c.Key)) {
+		c.Effect(EffectRef, change.New, change.String())
+	}
 	return simulator.Answer{Status: out.status, Header: out.header, Body: out.body.Bytes()}
 }
 
@@ -226,7 +221,7 @@ func (p *platform) authenticate(r *http.Request) (user string, ok bool) {
 }
 
 // run calls git http-backend as a CGI program.
-func (p *platform) run(w http.ResponseWriter, c *simulator.Call, user string) {
+func (p *platform) run(w http.ResponseWriter, c *simulator.Call, root, user string) {
 	r := c.Request
 	r.ContentLength = int64(len(c.Body))
 	r.TransferEncoding = nil
@@ -234,40 +229,25 @@ func (p *platform) run(w http.ResponseWriter, c *simulator.Call, user string) {
 	handler := &cgi.Handler{
 		Path: p.backend,
 		Root: "/",
-		Dir:  p.root,
+		Dir:  root,
 		Env: []string{
-			"GIT_PROJECT_ROOT=" + p.root,
+			"GIT_PROJECT_ROOT=" + root,
 			"GIT_HTTP_EXPORT_ALL=1",
 			"REMOTE_USER=" + user,
 			"GIT_PROTOCOL=" + r.Header.Get("Git-Protocol"),
 			"GIT_CONFIG_GLOBAL=" + os.DevNull,
 			"GIT_CONFIG_SYSTEM=" + os.DevNull,
 			// The repositories may belong to another user than the server's.
-			"GIT_CONFIG_COUNT=2",
+			"GIT_CONFIG_COUNT=3",
 			"GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=*",
 			"GIT_CONFIG_KEY_1=http.receivepack", "GIT_CONFIG_VALUE_1=true",
+			// A push must leave no process behind.
+			"GIT_CONFIG_KEY_2=receive.autogc", "GIT_CONFIG_VALUE_2=false",
 		},
 		Stderr: io.Discard,
 		Logger: log.New(io.Discard, "", 0), // a copy that the script cut is no news
 	}
 	handler.ServeHTTP(w, r)
-}
-
-// record enters the refs that a push changed.
-func (p *platform) record(c *simulator.Call, before, after map[string]string) {
-	const none = "0000000000000000000000000000000000000000"
-	for ref, id := range after {
-		if old, ok := before[ref]; !ok {
-			c.Effect(EffectRef, id, ref+" "+none+" "+id)
-		} else if old != id {
-			c.Effect(EffectRef, id, ref+" "+old+" "+id)
-		}
-	}
-	for ref, old := range before {
-		if _, ok := after[ref]; !ok {
-			c.Effect(EffectRef, none, ref+" "+old+" "+none)
-		}
-	}
 }
 
 // buffer keeps an answer in memory.
