@@ -136,6 +136,8 @@ func (g *program) environment() []string {
 		"LC_ALL=C", "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=" + os.DevNull, "GIT_ATTR_NOSYSTEM=1",
 		"GIT_TERMINAL_PROMPT=0", "GIT_ASKPASS=false", "SSH_ASKPASS=false", "GIT_EDITOR=false",
 		"GIT_ALLOW_PROTOCOL=http:https:ssh:file", "GIT_NO_REPLACE_OBJECTS=1", "GIT_PROGRESS_DELAY=0",
+		// What newer versions make otherwise the other engine cannot read.
+		"GIT_DEFAULT_HASH=sha1", "GIT_DEFAULT_REF_FORMAT=files",
 	}
 	for _, name := range []string{"PATH", "TMPDIR", "LD_LIBRARY_PATH"} {
 		if value, ok := os.LookupEnv(name); ok {

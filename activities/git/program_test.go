@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -19,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/holdfast-dev/holdfast/contract"
+	"github.com/holdfast-dev/holdfast/failure"
 	"github.com/holdfast-dev/holdfast/internal/attempt"
 	"github.com/holdfast-dev/holdfast/policies"
 	"github.com/holdfast-dev/holdfast/simulator"
@@ -76,12 +76,7 @@ func failureOf(t *testing.T, op policies.Operation, rec *attempt.Record, err err
 		return contract.Failure{}
 	}
 	a := &Activities{judge: policies.JudgeGit}
-	f := a.failed(op, rec, unwrap(err))
-	var unsent *unsentError
-	if errors.As(err, &unsent) {
-		f.Effect = string(policies.EffectNotSent)
-	}
-	return f
+	return failure.From(a.fail(op, rec, err))
 }
 
 // workIsEmpty checks that nothing unfinished is left in a repository.
@@ -186,7 +181,7 @@ func TestProgramFaults(t *testing.T) {
 			ctx, rec := recorded(t)
 			_, err := g.fetch(ctx, remoteAt(t, w.url(), Credentials{}), w.open(), "")
 			f := failureOf(t, policies.OpFetch, rec, err)
-			if f.Reason != tc.reason || f.RetrySame != tc.retry || f.Message == "" {
+			if f.Reason != tc.reason || f.RetrySame != tc.retry || f.Message == "" || f.ExitCode != 128 {
 				t.Errorf("%+v, want %s, retry %v", f, tc.reason, tc.retry)
 			}
 			if asked := f.FloorMS != nil; asked != (f.Status == 429 || f.Status == 503) {
