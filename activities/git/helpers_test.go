@@ -2,6 +2,7 @@ package git
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"io"
 	stdlog "log"
@@ -172,9 +173,11 @@ func (w *world) tampered(change func(pack []byte) []byte) string {
 	return front.URL + "/repo.git"
 }
 
-// newActivities makes activities that know the auth profile "bot".
+// newActivities makes activities that run on go-git unless another engine is
+// asked for.
 func newActivities(t *testing.T, cfg Config) *Activities {
 	t.Helper()
+	cfg.Engine = cmp.Or(cfg.Engine, EngineGoGit)
 	a, err := New(cfg)
 	if err != nil {
 		t.Fatal(err)

@@ -244,15 +244,12 @@ func TestDamagedPackedRefs(t *testing.T) {
 	}
 }
 
-// G12: a million refs are copied, looked up and added to in bounded memory.
-func TestAMillionRefs(t *testing.T) {
-	t.Parallel()
-	if testing.Short() {
-		t.Skip("takes a few seconds")
-	}
+// G12: many refs are copied, looked up and added to in memory that grows little
+// with them; a million are seen by TestConformanceBig.
+func TestManyRefs(t *testing.T) {
 	w := newWorld(t)
 	first := w.refs()["refs/heads/main"]
-	if err := moveRefs(w.open(), many(1_000_000, first)); err != nil {
+	if err := moveRefs(w.open(), many(100_000, first)); err != nil {
 		t.Fatal(err)
 	}
 	var before, after runtime.MemStats
@@ -272,7 +269,7 @@ func TestAMillionRefs(t *testing.T) {
 		t.Error(err)
 	}
 	runtime.ReadMemStats(&after)
-	if used := after.TotalAlloc - before.TotalAlloc; used > 256<<20 {
+	if used := after.TotalAlloc - before.TotalAlloc; used > 40<<20 {
 		t.Errorf("%d MiB were allocated", used>>20)
 	}
 	if got := run(t, w.checkout, "rev-parse", "refs/new", "refs/many/0/r00000"); got != first+"\n"+first {
