@@ -80,12 +80,11 @@ func gitClonesHostile(w *gitWorld) {
 		if diff := cmp.Diff(names, w.beside()); diff != "" {
 			w.t.Errorf("%s: beside (-before +after):\n%s", h.Name, diff)
 		}
-		// Its innocent branch can be had.
-		good := w.do(w.engine.Clone, contract.GitRequest{Dir: dir, URL: url, Ref: "good"}).Result
-		if good.Outcome != contract.OutcomeCloned {
-			w.t.Errorf("%s: the innocent branch: %+v", h.Name, good)
-		}
-		w.remove(w.work, filepath.Base(dir))
+	}
+	// The innocent branch of one can be had.
+	good := w.do(w.engine.Clone, contract.GitRequest{Dir: w.dir("good"), URL: w.host.RepoURL("hostile0.git"), Ref: "good"}).Result
+	if good.Outcome != contract.OutcomeCloned {
+		w.t.Errorf("the innocent branch: %+v", good)
 	}
 }
 
@@ -129,7 +128,9 @@ func gitAdvancesHostile(w *gitWorld) {
 		case h.Refused:
 			w.t.Errorf("%s: checked out with %v", h.Name, keys(w.files(dir)))
 		default:
-			if status := w.git(dir, "status", "--porcelain", "--ignore-submodules=all"); status != "" && !strings.Contains(h.Name, "submodules") {
+			// Git's own view of two entries of one name is not clean.
+			status := w.git(dir, "status", "--porcelain", "--ignore-submodules=all")
+			if status != "" && !strings.Contains(h.Name, "submodules") && !strings.Contains(h.Name, "of one name") {
 				w.t.Errorf("%s: git status:\n%s", h.Name, status)
 			}
 		}
@@ -152,7 +153,13 @@ func gitAdvancesPastHostile(w *gitWorld) {
 	mended := w.git(bare, "commit-tree", "-p", "main", "-m", "mended", "good^{tree}")
 	w.git(bare, "update-ref", "refs/heads/main", mended)
 	w.do(w.engine.Fetch, contract.GitRequest{Dir: dir})
-	w.forward("mended", contract.GitRequest{Dir: dir}, contract.OutcomeSynced, contract.GitHead{Ref: "refs/heads/good", OID: mended})
+	got := w.do(w.engine.FastForward, contract.GitRequest{Dir: dir}).Result
+	if got.Outcome != contract.OutcomeSynced || got.Head == nil || got.Head.OID != mended || w.git(dir, "rev-parse", "HEAD") != mended {
+		w.t.Errorf("mended: %+v, head %+v, want %s", got, got.Head, mended)
+	}
+	if left := w.leftovers(dir); len(left) != 0 {
+		w.t.Errorf("mended: left behind: %v", left)
+	}
 }
 
 // G12: a remote cannot choose a path outside the refs by the names of its refs.
