@@ -27,6 +27,9 @@ type GitAdapter struct {
 	Authority *simulator.Authority
 	// AgentKey is a key that the SSH agent of the engine holds.
 	AgentKey ssh.PublicKey
+	// NoPassphrases says that the engine cannot open a key that has a passphrase,
+	// and refuses it.
+	NoPassphrases bool
 }
 
 // GitCall makes one attempt at what a request asks for.
@@ -86,7 +89,9 @@ func Git(t *testing.T, start func(t *testing.T) GitAdapter) {
 // files. The engine under test must have a limit of 512 MiB for the memory of a
 // process and of 1 GiB for the disk that an operation fills. It takes minutes.
 func GitBig(t *testing.T, start func(t *testing.T) GitAdapter) {
-	runGit(t, start, gitBigCases)
+	for _, tc := range gitBigCases { // one after the other, for each takes much
+		t.Run(tc.name, func(t *testing.T) { tc.run(newGitWorld(t, start(t))) })
+	}
 }
 
 func runGit(t *testing.T, start func(t *testing.T) GitAdapter, cases []gitCase) {

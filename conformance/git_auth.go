@@ -192,8 +192,8 @@ func gitRedirects(w *gitWorld) {
 		follow(http.StatusFound, to)
 		w.refusedBy(what, dir, short, "token", gitWant{reason: "misdirected"})
 	}
-	if n := len(other.Ledger().Requests("")); n != 0 {
-		w.t.Errorf("the other origin was asked %d times", n)
+	if got := other.Ledger().Requests(""); len(got) != 0 {
+		w.t.Errorf("the other origin was asked: %+v", got)
 	}
 	for _, op := range []string{githttp.OpUploadPack, githttp.OpReceivePack} {
 		w.host.Reset()
@@ -209,8 +209,8 @@ func gitRedirects(w *gitWorld) {
 		}
 		w.check(w.host.SetRef(gitRepo, "refs/heads/main", w.git(w.author, "rev-parse", "HEAD")))
 	}
-	if n := len(other.Ledger().Requests("")); n != 0 {
-		w.t.Errorf("the other origin was asked %d times", n)
+	if got := other.Ledger().Requests(""); len(got) != 0 {
+		w.t.Errorf("the other origin was asked: %+v", got)
 	}
 	// Around in circles.
 	w.host.Reset()

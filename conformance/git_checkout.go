@@ -82,8 +82,8 @@ func gitRunsNothing(w *gitWorld) {
 	w.check(os.RemoveAll(filepath.Join(dir, ".git", "hooks")))
 }
 
-// G9, G12: nor does its configuration send anything elsewhere, or have anything
-// written elsewhere.
+// G9, G12: nor does its configuration send elsewhere what is for an address that
+// was given, or have anything written elsewhere.
 func gitGoesNowhereElse(w *gitWorld) {
 	dir := w.theirs()
 	w.engine.AddAuth("token", GitAuth{Token: gitToken})
@@ -99,9 +99,7 @@ func gitGoesNowhereElse(w *gitWorld) {
 		w.git(dir, "config", setting[0], setting[1])
 	}
 	for _, op := range w.operations(dir) {
-		if op.in.Auth = "token"; op.in.URL == "" && op.in.Dir == "" || op.clone {
-			op.in.URL = w.url()
-		}
+		op.in.Auth, op.in.URL = "token", w.url()
 		// What cannot be done because of such settings is refused, which is as good.
 		answer := op.call(w.t.Context(), w.request(op.in))
 		if answer.Failure != nil && !answer.Failure.Permanent {

@@ -84,7 +84,8 @@ func (w *gitWorld) follows(what, dir, branch, refspec string) {
 const gitEverything = "+refs/heads/*:refs/remotes/origin/*"
 
 // branches gives the repository more to clone: a branch "side" at the first
-// commit, three commits on main, and an annotated tag at the second of them.
+// commit, three commits on main, an annotated tag at the second of them, and a
+// tag that no branch leads to.
 func (w *gitWorld) branches() (first, tagged, top string) {
 	w.t.Helper()
 	first = w.remote("refs/heads/main")
@@ -96,7 +97,8 @@ func (w *gitWorld) branches() (first, tagged, top string) {
 	tagged = w.commit("second")
 	w.git(w.author, "tag", "-a", "-m", "one", "v1")
 	top = w.commit("third")
-	w.publish("main", "side", "v1")
+	w.git(w.author, "tag", "elsewhere", w.git(w.author, "commit-tree", "-m", "elsewhere", "HEAD^{tree}"))
+	w.publish("main", "side", "v1", "elsewhere")
 	return first, tagged, top
 }
 
@@ -111,9 +113,9 @@ func gitClones(w *gitWorld) {
 	dir := w.clone("clone", contract.GitRequest{}, gitMain(top))
 	w.requests("clone", gitSent{refs: 1, pack: 1})
 	w.follows("clone", dir, "main", gitEverything)
-	v1 := w.git(w.author, "rev-parse", "v1")
 	w.hasRefs("clone", dir, map[string]string{
-		"refs/heads/main": top, "refs/remotes/origin/main": top, "refs/remotes/origin/side": first, "refs/tags/v1": v1,
+		"refs/heads/main": top, "refs/remotes/origin/main": top, "refs/remotes/origin/side": first,
+		"refs/tags/v1": w.git(w.author, "rev-parse", "v1"), "refs/tags/elsewhere": w.git(w.author, "rev-parse", "elsewhere"),
 	})
 	if diff := cmp.Diff(w.files(w.author), w.files(dir)); diff != "" {
 		w.t.Errorf("files (-want +got):\n%s", diff)
@@ -337,7 +339,13 @@ func gitClonesLocal(w *gitWorld) {
 			w.t.Errorf("%s: files (-want +got):\n%s", what, diff)
 		}
 	}
-	w.fails("no repository", w.engine.Clone, contract.GitRequest{Dir: w.dir("c"), URL: filepath.Join(w.engine.Root, "nothing")}, gitWant{reason: "not_found"})
+	// An engine that is confined to directories tells of nothing that it may not see.
+	answer := w.engine.Clone(w.t.Context(), w.request(contract.GitRequest{Dir: w.dir("c"), URL: filepath.Join(w.engine.Root, "nothing")}))
+	want := gitWant{reason: "not_found"}
+	if answer.Failure != nil && answer.Failure.Rule == "G12/root" {
+		want.reason = "permission"
+	}
+	w.failed("no repository", answer, want)
 	w.sameNames("no repository", []string{"file", "outside", "path"})
 }
 

@@ -3,6 +3,7 @@ package conformance
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,6 +30,9 @@ type gitFault struct {
 	want gitWant
 	// only is the phase that it is for; empty for any.
 	only string
+	// core says that it is one of the few that stand for all where an operation
+	// does by and large what another one does.
+	core bool
 }
 
 const (
@@ -43,29 +47,28 @@ func gitFaults(phase string) []gitFault {
 	strange := gitWant{reason: "not_found", hint: "URL"}
 	all := []gitFault{
 		{step: simulator.Status(400, ""), want: gitWant{reason: "format", hint: "400"}},
-		{step: simulator.Status(401, "").WithHeader("WWW-Authenticate", `Basic realm="`+gitPlanted+`"`), want: gitWant{reason: "auth", hint: "--auth"}},
+		{step: simulator.Status(401, "").WithHeader("WWW-Authenticate", `Basic realm="`+gitPlanted+`"`), want: gitWant{reason: "auth", hint: "--auth"}, core: true},
 		{step: simulator.Status(403, ""), want: gitWant{reason: "permission", hint: "--auth"}},
-		{step: simulator.Status(404, ""), want: gitWant{reason: "not_found", hint: "URL"}},
+		{step: simulator.Status(404, ""), want: gitWant{reason: "not_found", hint: "URL"}, core: true},
 		{step: simulator.Status(408, ""), want: lost},
 		{step: simulator.Status(418, ""), want: gitWant{reason: "format", hint: "418"}},
 		{step: simulator.Status(429, ""), want: gitWant{reason: "rate_limit", retry: true, hint: "429"}},
 		{step: simulator.Status(500, ""), want: gitWant{reason: "server_error", retry: true, hint: "500"}},
 		{step: simulator.Status(502, ""), want: gitWant{reason: "server_error", retry: true, hint: "502"}},
-		{step: simulator.Status(503, ""), want: gitWant{reason: "server_error", retry: true, hint: "503"}},
+		{step: simulator.Status(503, ""), want: gitWant{reason: "server_error", retry: true, hint: "503"}, core: true},
 		{step: simulator.Status(504, ""), want: gitWant{reason: "timeout", retry: true, hint: "504"}},
 		{step: simulator.HTML(503, "<html>"+gitPlanted+"</html>").As("503 with a page"), want: gitWant{reason: "server_error", retry: true, hint: "503"}},
 		{step: simulator.Step{Note: "503 cut", Status: 503, Body: strings.Repeat(gitPlanted, 99), Cut: &simulator.Cut{Bytes: 9}, End: simulator.EndRST}, want: gitWant{reason: "server_error", retry: true, hint: "503"}},
 		{step: simulator.Close(), want: lost},
 		{step: simulator.CloseUnread(), want: lost},
-		{step: simulator.Reset(), want: lost},
+		{step: simulator.Reset(), want: lost, core: true},
 		{step: simulator.CutBytes(0).As("cut after the headers"), want: lost},
 		{step: simulator.CutBytes(3), want: lost},
-		{step: simulator.CutBytes(60), want: lost},
+		{step: simulator.CutBytes(60), want: lost, core: true},
 		{step: simulator.Step{Note: "reset after 60 bytes", Cut: &simulator.Cut{Bytes: 60}, End: simulator.EndRST}, want: lost},
-		{step: githttp.Empty(phase), want: lost},
-		{step: simulator.HTML(200, "<html>log in, "+gitPlanted+"</html>").As("login page"), want: strange},
+		{step: githttp.Empty(phase), want: lost, core: true},
+		{step: simulator.HTML(200, "<html>log in, "+gitPlanted+"</html>").As("login page"), want: strange, core: true},
 		{step: simulator.Status(200, gitPlanted).As("200 with a text"), want: strange},
-		{step: simulator.Status(204, ""), want: gitWant{reason: "format"}},
 		{step: simulator.CutBytes(150), want: lost, only: gitPackPhase},
 		{step: githttp.Says(phase, "0008NAK\n0000").As("no pack in the answer"), want: lost, only: gitPackPhase},
 		{step: githttp.Says(phase, "0008NAK\n").As("end before the pack"), want: lost, only: gitPackPhase},
@@ -80,6 +83,11 @@ func gitFaults(phase string) []gitFault {
 	return faults
 }
 
+// gitCoreFaults are the few that stand for all.
+func gitCoreFaults(phase string) []gitFault {
+	return slices.DeleteFunc(gitFaults(phase), func(f gitFault) bool { return !f.core })
+}
+
 // phaseSent is what an attempt has sent when it meets a fault in a phase.
 func phaseSent(phase string) gitSent {
 	if phase == gitRefsPhase {
@@ -90,10 +98,10 @@ func phaseSent(phase string) gitSent {
 
 // meets makes attempts that each meet a fault: each is the failure that it should
 // be, makes no request more than that, and leaves things as they are.
-func (w *gitWorld) meets(phases []string, call GitCall, in contract.GitRequest, after func(what string)) {
+func (w *gitWorld) meets(faults func(phase string) []gitFault, phases []string, call GitCall, in contract.GitRequest, after func(what string)) {
 	w.t.Helper()
 	for _, phase := range phases {
-		for _, f := range gitFaults(phase) {
+		for _, f := range faults(phase) {
 			what := fmt.Sprintf("%s at %s", f.step.Note, phase)
 			w.host.Reset()
 			w.host.Script(f.step)
@@ -108,7 +116,7 @@ func (w *gitWorld) meets(phases []string, call GitCall, in contract.GitRequest, 
 }
 
 func gitListFaults(w *gitWorld) {
-	w.meets([]string{gitRefsPhase}, w.engine.LsRemote, contract.GitRequest{URL: w.url()}, func(string) {})
+	w.meets(gitFaults, []string{gitRefsPhase}, w.engine.LsRemote, contract.GitRequest{URL: w.url()}, func(string) {})
 }
 
 // G1, G3, G4: after a fetch that failed the refs are where they were.
@@ -120,7 +128,7 @@ func gitFetchFaults(w *gitWorld) {
 	w.git(w.author, "tag", "v1")
 	w.publish("main", "v1", "main:new")
 	before := w.state(dir)
-	w.meets([]string{gitRefsPhase, gitPackPhase}, w.engine.Fetch, contract.GitRequest{Dir: dir}, func(what string) { w.unchanged(what, dir, before) })
+	w.meets(gitFaults, []string{gitRefsPhase, gitPackPhase}, w.engine.Fetch, contract.GitRequest{Dir: dir}, func(what string) { w.unchanged(what, dir, before) })
 	w.host.Reset()
 	if got := w.do(w.engine.Fetch, contract.GitRequest{Dir: dir}).Result; len(got.Updated) != 3 {
 		w.t.Errorf("after all faults: %+v", got)
@@ -131,7 +139,7 @@ func gitFetchFaults(w *gitWorld) {
 func gitCloneFaults(w *gitWorld) {
 	w.branches()
 	names := w.beside()
-	w.meets([]string{gitRefsPhase, gitPackPhase}, w.engine.Clone, contract.GitRequest{Dir: w.dir("a"), URL: w.url()}, func(what string) { w.sameNames(what, names) })
+	w.meets(gitCoreFaults, []string{gitRefsPhase, gitPackPhase}, w.engine.Clone, contract.GitRequest{Dir: w.dir("a"), URL: w.url()}, func(what string) { w.sameNames(what, names) })
 }
 
 // G6: before a push is made only reads can fail, which have no effect.
@@ -139,7 +147,7 @@ func gitIntentFaults(w *gitWorld) {
 	dir := w.checkout("a")
 	w.local(dir, "local", "ours")
 	before := w.state(dir)
-	for _, f := range gitFaults(gitRefsPhase) {
+	for _, f := range gitCoreFaults(gitRefsPhase) {
 		w.host.Reset()
 		w.host.Script(f.step)
 		answer := w.engine.PushIntent(w.t.Context(), w.request(contract.GitRequest{Dir: dir}))
@@ -160,7 +168,7 @@ func gitLocateFaults(w *gitWorld) {
 	w.commit("theirs")
 	w.publish("main")
 	before := w.state(dir)
-	w.meets([]string{gitRefsPhase, gitPackPhase}, w.engine.Locate,
+	w.meets(gitCoreFaults, []string{gitRefsPhase, gitPackPhase}, w.engine.Locate,
 		contract.GitRequest{Dir: dir, Intent: &contract.GitPushIntent{Ref: "refs/heads/main", Old: first, New: ours}},
 		func(what string) { w.unchanged(what, dir, before) })
 }

@@ -257,7 +257,7 @@ func gitFetchConflicts(w *gitWorld) {
 		{"checked out in a linked worktree", "+refs/heads/main:refs/heads/linked", func(dir string) {
 			w.git(dir, "worktree", "add", "-q", "-b", "linked", dir+"-linked")
 		}},
-		{"tag differs", "refs/tags/v1:refs/tags/v1", func(dir string) { w.git(dir, "tag", "v1") }},
+		{"tag differs", "refs/tags/v1:refs/tags/v1", func(dir string) { w.git(dir, "tag", "-f", "v1") }},
 		{"name is a directory", "refs/heads/main:refs/local/main", func(dir string) {
 			w.git(dir, "update-ref", "refs/local/main/deep", "HEAD")
 		}},

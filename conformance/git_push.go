@@ -161,6 +161,7 @@ func gitPushesTag(w *gitWorld) {
 	v1 := w.git(dir, "rev-parse", "v1")
 	plan := contract.GitPushPlan{Intent: contract.GitPushIntent{Ref: "refs/tags/v1", New: v1}}
 	w.push("tag", dir, w.plan("tag", contract.GitRequest{Dir: dir, Ref: "v1"}, plan))
+	w.local(dir, "local", "next")
 	w.git(dir, "tag", "-f", "-a", "-m", "two", "v1")
 	w.conflicts("tag that differs", contract.GitRequest{Dir: dir, Ref: "v1"}, v1)
 	two := w.git(dir, "rev-parse", "v1")
@@ -248,7 +249,7 @@ func gitPushRefused(w *gitWorld) {
 	ours := w.local(dir, "local", "ours")
 	w.check(w.host.Protect(gitRepo, gitPlanted+" early EOF", "refs/heads/main"))
 	w.host.Reset()
-	w.refused("protected", dir, contract.GitPushIntent{Ref: "refs/heads/main", Old: first, New: ours}, gitWant{reason: "conflict", effect: notSent})
+	w.refused("protected", dir, contract.GitPushIntent{Ref: "refs/heads/main", Old: first, New: ours}, gitWant{reason: "permission", effect: notSent, hint: "rule"})
 	w.requests("protected", gitSent{pushRefs: 1, push: 1})
 }
 

@@ -77,7 +77,7 @@ func gitFaultsOfPush(w *gitWorld) {
 		switch f.step.Status {
 		case 401, 403, 404:
 			f.want.effect = notSent
-		case 200, 204:
+		case 200:
 			f.want.reason, f.want.hint = p.reasonOf(f.step), "" // any, for it proves nothing
 		}
 		p.meets(f.step, f.want, gitSent{pushRefs: 1, push: 1}, false)

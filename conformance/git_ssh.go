@@ -1,8 +1,10 @@
 package conformance
 
 import (
+	"context"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/holdfast-dev/holdfast/contract"
 	"github.com/holdfast-dev/holdfast/simulator/gitssh"
@@ -61,6 +63,10 @@ func gitSSH(w *gitWorld) {
 	dir := w.theirs()
 	host := w.sshHost()
 	for _, auth := range []string{"key", "encrypted", "agent"} {
+		if auth == "encrypted" && w.engine.NoPassphrases {
+			w.refusedBy(auth, dir, host.RepoURL(gitRepo), auth, gitWant{reason: "auth", hint: "agent"})
+			continue
+		}
 		w.accepted(auth, dir, host.RepoURL(gitRepo), auth)
 	}
 	for _, op := range w.operations(dir) {
@@ -73,9 +79,10 @@ func gitSSH(w *gitWorld) {
 			w.sessions(op.name, host, 1, 1, 0)
 		}
 	}
-	effects := host.Ledger().Effects(gitssh.EffectRef)
-	if len(effects) != 1 {
-		w.t.Errorf("effects %+v, want one", effects)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if effects, err := host.Ledger().WaitEffects(ctx, gitssh.EffectRef, 1); len(effects) != 1 {
+		w.t.Errorf("effects %+v, %v, want one", effects, err)
 	}
 }
 
@@ -176,13 +183,17 @@ func gitSSHPushes(w *gitWorld) {
 		want  gitWant
 		found string
 	}{
-		{gitssh.EndAtStart(gitssh.Close).On(gitssh.OpReceivePack), gitWant{reason: "timeout", effect: notSent}, p.intent.Old},
+		{gitssh.EndAtStart(gitssh.Close).On(gitssh.OpReceivePack), gitWant{reason: "timeout", effect: unknown}, p.intent.Old},
 		{gitssh.LosePush(), gitWant{reason: "timeout", effect: unknown}, p.intent.Old},
 		{gitssh.LandThenReset(), gitWant{reason: "timeout", effect: unknown}, p.intent.New},
 	} {
 		host.Reset()
 		host.Script(tc.step)
-		w.fails(tc.step.Note, w.engine.Push, in, tc.want)
+		answer := w.engine.Push(w.t.Context(), w.request(in))
+		if answer.Failure != nil && answer.Failure.Effect == notSent && tc.step.Where == gitssh.AtStart {
+			tc.want.effect = notSent // which it may have seen
+		}
+		w.failed(tc.step.Note, answer, tc.want)
 		w.sessions(tc.step.Note, host, 1, 0, 1)
 		got := w.do(w.engine.Locate, in).Located
 		if want := (contract.GitLocated{Found: tc.found, Contains: tc.found == p.intent.New}); got != want {

@@ -40,11 +40,13 @@ type gitWorld struct {
 	// work is where checkouts are made. Beside them is "outside", which must stay
 	// as it is.
 	work, outside string
+	// dirs are the git directories of checkouts, where they are known.
+	dirs map[string]gitDirs
 }
 
 func newGitWorld(t *testing.T, a GitAdapter) *gitWorld {
 	t.Helper()
-	w := &gitWorld{t: t, engine: a, author: filepath.Join(a.Root, "author"), work: filepath.Join(a.Root, "work")}
+	w := &gitWorld{t: t, engine: a, author: filepath.Join(a.Root, "author"), work: filepath.Join(a.Root, "work"), dirs: map[string]gitDirs{}}
 	w.outside = filepath.Join(w.work, "outside")
 	for _, dir := range []string{filepath.Join(a.Root, "remotes"), w.outside} {
 		w.check(os.MkdirAll(dir, 0o755))
@@ -159,7 +161,7 @@ func (w *gitWorld) local(dir, name, text string) string {
 	w.t.Helper()
 	w.write(dir, name, text+"\n")
 	w.git(dir, "add", name)
-	return w.commitIn(dir, text)
+	return w.commitIn(dir, "a new "+name)
 }
 
 // remote is the id of a ref of the repository; empty for none.
@@ -270,7 +272,7 @@ func (w *gitWorld) landed(what string, want ...string) {
 // plant is what an error answer says: the credential and words that mean
 // something else.
 func plant(step simulator.Step) simulator.Step {
-	if step.Status != 0 && step.Body == "" {
+	if step.Status >= 400 && step.Body == "" {
 		step.Body = fmt.Sprintf("%s %s: certificate, repository not found, early EOF, HTTP 503\n", gitPlanted, gitToken)
 	}
 	return step.WithHeader("X-Echo", gitPlanted+" "+gitToken)

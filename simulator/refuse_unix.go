@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"syscall"
+	"time"
 )
 
 // holder keeps a port bound without listening on it.
@@ -26,7 +27,7 @@ func (h *holder) hold(addr *net.TCPAddr) error {
 	// needs SO_REUSEADDR.
 	err = os.NewSyscallError("setsockopt", syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1))
 	if err == nil {
-		err = os.NewSyscallError("bind", syscall.Bind(fd, sockaddr))
+		err = os.NewSyscallError("bind", bind(fd, sockaddr))
 	}
 	if err != nil {
 		syscall.Close(fd)
@@ -34,6 +35,18 @@ func (h *holder) hold(addr *net.TCPAddr) error {
 	}
 	h.file = os.NewFile(uintptr(fd), "refusing socket")
 	return nil
+}
+
+// bind takes the port that was listened on. A process that is being started has a
+// copy of the closed listener for a moment, which is waited out.
+func bind(fd int, sockaddr syscall.Sockaddr) error {
+	const patience = 2 * time.Second
+	for began := time.Now(); ; time.Sleep(time.Millisecond) {
+		err := syscall.Bind(fd, sockaddr)
+		if err != syscall.EADDRINUSE || time.Since(began) > patience {
+			return err
+		}
+	}
 }
 
 // listen turns the held socket into a listener; the port is never free between.

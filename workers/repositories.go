@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"time"
 
 	"github.com/holdfast-dev/holdfast/activities/git"
 	"github.com/holdfast-dev/holdfast/contract"
@@ -35,11 +36,33 @@ func (w *Workers) gitActivities(o Options) (map[string]any, error) {
 	if err != nil {
 		return nil, &GitError{err}
 	}
+	where := "host " + c.Host
+	if contract.ValidateGitHost(c.Host) != nil {
+		where = "shared roots alone"
+	}
+	w.git = where + ", " + g.Engines()
+	o.Logger.Info("managed Git is served", "host", c.Host, "engine", c.Engine, "engines", g.Engines())
+	w.close = append(w.close, func() {
+		ctx, cancel := context.WithTimeout(context.Background(), gitLeave)
+		defer cancel()
+		if err := g.Wait(ctx); err != nil {
+			o.Logger.Warn("work in a checkout has not ended with the worker; its processes are killed")
+		}
+	})
 	return map[string]any{
-		contract.ActivityGitLsRemote: g.LsRemote,
-		contract.ActivityGitFetch:    g.Fetch,
+		contract.ActivityGitLsRemote:    g.LsRemote,
+		contract.ActivityGitFetch:       g.Fetch,
+		contract.ActivityGitClone:       g.Clone,
+		contract.ActivityGitPushIntent:  g.PushIntent,
+		contract.ActivityGitPush:        g.Push,
+		contract.ActivityGitLocate:      g.Locate,
+		contract.ActivityGitFastForward: g.FastForward,
 	}, nil
 }
+
+// gitLeave is how long work that an activity left behind may take to end, its
+// processes included, when the process stops (G5).
+const gitLeave = 5 * time.Second
 
 // gitAuth resolves a Git auth profile anew for each attempt.
 func gitAuth(c *config.Config) func(context.Context, string) (git.Credentials, error) {

@@ -1,6 +1,7 @@
 package workers
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -32,6 +33,10 @@ const (
 	gitHeartbeatThrottle = git.HeartbeatEvery
 )
 
+// gitActivities bounds the Git activities at work at once, per queue: each may
+// take git.limits.memory.
+const gitActivities = 32
+
 // deadlockAfter is how long a workflow may compute before it counts as stuck.
 // The SDK's one second is too short for cutting a text of a megabyte on a busy
 // machine: the send would fail its task again and again. It stays below the ten
@@ -61,7 +66,8 @@ type Options struct {
 	// Logger takes the workers' logs. Defaults to none.
 	Logger *slog.Logger
 	// MaxConcurrentActivities bounds the activities at work at once, per queue.
-	// Defaults to 1000.
+	// Defaults to 1000, and to 32 for Git, whose work runs in processes of its
+	// own.
 	MaxConcurrentActivities int
 	// Interceptors are put around the workers' own.
 	Interceptors []interceptor.WorkerInterceptor
@@ -71,7 +77,12 @@ type Options struct {
 type Workers struct {
 	workers []worker.Worker
 	close   []func()
+	git     string
 }
+
+// Git says whose checkouts are worked in and by which engines; empty where
+// managed Git is not served.
+func (w *Workers) Git() string { return w.git }
 
 // Start checks the options, registers everything and begins to poll. The
 // client stays the caller's to close, after Stop.
@@ -174,22 +185,23 @@ func (e *QueueError) Error() string {
 }
 
 func options(name string, o Options) worker.Options {
-	throttle := heartbeatThrottle
+	throttle, activities := heartbeatThrottle, o.MaxConcurrentActivities
 	if name == queueGit {
 		throttle = gitHeartbeatThrottle
+		activities = cmp.Or(activities, gitActivities)
 	}
 	pollers := worker.NewPollerBehaviorAutoscaling(worker.PollerBehaviorAutoscalingOptions{
 		InitialNumberOfPollers: 4, MinimumNumberOfPollers: 2, MaximumNumberOfPollers: 32,
 	})
 	return worker.Options{
-		MaxConcurrentActivityExecutionSize: o.MaxConcurrentActivities,
+		MaxConcurrentActivityExecutionSize: activities,
 		WorkflowTaskPollerBehavior:         pollers,
 		ActivityTaskPollerBehavior:         pollers,
 		WorkerStopTimeout:                  DrainTimeout,
 		MaxHeartbeatThrottleInterval:       throttle,
 		DefaultHeartbeatThrottleInterval:   throttle,
 		DeadlockDetectionTimeout:           deadlockAfter,
-		Interceptors:                       append(slices.Clone(o.Interceptors), NewErrorGuard(o.Logger)),
+		Interceptors:                       append(slices.Clone(o.Interceptors), newSteady(o.Logger), NewErrorGuard(o.Logger)),
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/activities/git/internal/pathlock"
 	"github.com/holdfast-dev/holdfast/contract"
 	"github.com/holdfast-dev/holdfast/policies"
 )
@@ -22,6 +23,8 @@ type Activities struct {
 	engine engine
 	// heartbeat is the interval of heartbeats.
 	heartbeat time.Duration
+	// locks says how locks are held.
+	locks pathlock.Options
 	// work is what activities have begun, also after they gave it up.
 	work sync.WaitGroup
 }

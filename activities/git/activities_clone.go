@@ -37,14 +37,14 @@ func (a *Activities) clone(ctx context.Context, in contract.GitRequest, p *progr
 		return contract.GitResult{}, err
 	}
 	if err := at.make(); err != nil {
-		return contract.GitResult{}, err
+		return contract.GitResult{}, placeError(err)
 	}
 	res := contract.GitResult{Outcome: contract.OutcomeCloned}
 	lock := filepath.ToSlash(filepath.Join(at.staging(), stageLock))
 	err = a.locked(ctx, at.parent(), lock, p, func(ctx context.Context, lock *pathlock.Lock) error {
 		s, err := openStage(at, id)
 		if err != nil {
-			return err
+			return placeError(err)
 		}
 		defer s.close()
 		head, err := a.cloneInto(ctx, s, r, cloneSpec{
@@ -67,11 +67,11 @@ func (a *Activities) clone(ctx context.Context, in contract.GitRequest, p *progr
 // done already.
 func (a *Activities) cloneInto(ctx context.Context, s *stage, r *remote, spec cloneSpec) (contract.GitHead, error) {
 	if err := s.sweep(); err != nil {
-		return contract.GitHead{}, err
+		return contract.GitHead{}, placeError(err)
 	}
 	own, empty, err := s.look()
 	if err != nil {
-		return contract.GitHead{}, err
+		return contract.GitHead{}, placeError(err)
 	}
 	if own != nil {
 		return own.Head, nil
@@ -80,21 +80,9 @@ func (a *Activities) cloneInto(ctx context.Context, s *stage, r *remote, spec cl
 	if err != nil {
 		return contract.GitHead{}, err
 	}
-	if err := sweepWork(filepath.Join(s.path(), ".git")); err != nil {
-		return contract.GitHead{}, err
-	}
-	steps, err := s.publish(head, empty)
-	if err != nil {
-		return contract.GitHead{}, err
-	}
 	// A clone whose activity has given up must not appear.
 	if err := ctx.Err(); err != nil {
 		return contract.GitHead{}, err
 	}
-	for _, step := range steps {
-		if err := step(); err != nil {
-			return contract.GitHead{}, err
-		}
-	}
-	return head, nil
+	return head, placeError(s.finish(head, empty))
 }

@@ -180,7 +180,7 @@ func (a *Activities) move(ctx context.Context, s *forward, p *progress) error {
 		return err
 	}
 	if err := a.engine.advance(ctx, s.c, p, s.from.String(), s.to.String()); err != nil {
-		if isConflict(err) {
+		if isConflict(err) || isRefused(err) {
 			forgetMoving(root) // nothing was changed
 		}
 		return err
@@ -207,6 +207,11 @@ func (s *forward) land(ctx context.Context, root *os.Root) error {
 	s.from = s.to
 	forgetMoving(root)
 	return nil
+}
+
+// isRefused reports whether an engine did not begin to bring files forward.
+func isRefused(err error) bool {
+	return errors.Is(err, errHostilePath) || errors.Is(err, errIndexLocked)
 }
 
 // isConflict reports whether files stood in the way.

@@ -2,11 +2,11 @@ package git
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/go-git/go-billy/v5"
 	"github.com/go-git/go-billy/v5/osfs"
@@ -35,9 +35,10 @@ type checkout struct {
 	// lock is held by us and given to every process that works here.
 	lock *os.File
 
-	files   *trackedFiles
 	storage *filesystem.Storage
 	config  *config.Config
+	// borrows says that some objects may be in other stores.
+	borrows bool
 }
 
 // openCheckout opens a repository, bare or not, that lies in the roots with all
@@ -54,30 +55,86 @@ func openCheckout(dir string, in roots) (*checkout, error) {
 	if err := in.confineObjects(common); err != nil {
 		return nil, err
 	}
-	var disk billy.Filesystem = osfs.New(gitDir)
-	if common != gitDir {
-		disk = dotgit.NewRepositoryFilesystem(disk, osfs.New(common))
-	}
-	files := &trackedFiles{Filesystem: disk, common: common}
-	storage := filesystem.NewStorage(files, cache.NewObjectLRUDefault())
-	repo, err := gogit.Open(storage, nil)
+	c, err := openDirs(common, gitDir, defaultLimits.memory)
 	if err != nil {
-		return nil, openError(err)
+		return nil, err
 	}
-	cfg, err := repo.Config()
-	if err != nil {
-		return nil, openError(err)
-	}
-	c := &checkout{common: common, gitDir: gitDir, files: files, storage: storage, config: cfg}
 	top, err := realPath(dir)
 	if err != nil {
 		return nil, openError(err)
 	}
-	if !cfg.Core.IsBare && top != gitDir {
+	if !c.config.Core.IsBare && top != gitDir {
 		c.worktree = top
 	}
 	return c, nil
 }
+
+// openDirs opens a repository by its directories, within a limit of memory.
+func openDirs(common, gitDir string, memory int64) (*checkout, error) {
+	if _, err := os.Stat(filepath.Join(gitDir, "HEAD")); errors.Is(err, fs.ErrNotExist) {
+		return nil, openError(gogit.ErrRepositoryNotExists)
+	} else if err != nil {
+		return nil, openError(err)
+	}
+	var disk billy.Filesystem = osfs.New(gitDir)
+	if common != gitDir {
+		disk = dotgit.NewRepositoryFilesystem(disk, osfs.New(common))
+	}
+	storage := filesystem.NewStorageWithOptions(withoutLocks{disk}, cache.NewObjectLRU(cache.FileSize(memory/8)), filesystem.Options{
+		KeepDescriptors:      true,
+		LargeObjectThreshold: memory / 32,
+		AlternatesFS:         osfs.New("/"),
+	})
+	cfg, err := storage.Config()
+	if err != nil {
+		return nil, openError(err)
+	}
+	if err := checkFormat(cfg); err != nil {
+		return nil, err
+	}
+	takeLiterally(cfg)
+	_, err = os.Lstat(filepath.Join(common, "objects", "info", "alternates"))
+	return &checkout{common: common, gitDir: gitDir, storage: storage, config: cfg, borrows: err == nil}, nil
+}
+
+// takeLiterally undoes the rules by which a configuration has other addresses
+// stand for those that it names: a checkout does not decide where a credential
+// goes (G9).
+func takeLiterally(cfg *config.Config) {
+	for name, r := range cfg.Remotes {
+		raw := cfg.Raw.Section("remote").Subsection(name)
+		r.URLs = slices.Concat(raw.Options.GetAll("url"), raw.Options.GetAll("pushurl"))
+	}
+}
+
+// knownExtensions are those of repositories that are the same to us with or
+// without them.
+var knownExtensions = []string{"noop", "noop-v1", "preciousobjects", "partialclone", "worktreeconfig", "relativeworktrees"}
+
+// checkFormat refuses a repository that is stored in a way that we do not know.
+func checkFormat(cfg *config.Config) error {
+	switch cfg.Core.RepositoryFormatVersion {
+	case "", "0", "1":
+	default:
+		return errFormat
+	}
+	for _, o := range cfg.Raw.Section("extensions").Options {
+		switch key, value := strings.ToLower(o.Key), strings.ToLower(o.Value); {
+		case slices.Contains(knownExtensions, key), key == "objectformat" && value == "sha1", key == "refstorage" && value == "files":
+		default:
+			return errFormat
+		}
+	}
+	return nil
+}
+
+// partial reports whether the checkout may lack objects that its remote promised
+// to send when they are needed.
+func (c *checkout) partial() bool {
+	return c.config.Raw.Section("extensions").Option("partialClone") != ""
+}
+
+var errFormat = refuse(policies.ReasonFormat, "G3/checkout", "the checkout uses a repository format that is not known here; clone it again with the default formats of objects and refs")
 
 func openError(err error) error {
 	if local := localFault(err); local != nil {
@@ -86,10 +143,6 @@ func openError(err error) error {
 	switch {
 	case errors.Is(err, gogit.ErrRepositoryNotExists):
 		return refuse(policies.ReasonNotFound, "G3/checkout", "the checkout has no HEAD, so it is no Git repository; clone it first")
-	case errors.Is(err, gogit.ErrUnsupportedRepositoryFormatVersion),
-		errors.Is(err, gogit.ErrUnsupportedExtensionRepositoryFormatVersion),
-		errors.Is(err, gogit.ErrUnknownExtension):
-		return refuse(policies.ReasonFormat, "G3/checkout", "the checkout uses a repository format that this engine does not know")
 	}
 	return refuse(policies.ReasonFormat, "G3/checkout", "the checkout's configuration or HEAD cannot be read; run \"git fsck\" in it")
 }
@@ -107,63 +160,19 @@ func (c *checkout) tagOption() string {
 	return c.config.Raw.Section("remote").Subsection(remoteName).Option("tagOpt")
 }
 
-// sweep removes what an unfinished fetch of ours left behind, and nothing that
-// is of another process (G12).
-func (c *checkout) sweep() { c.files.sweep() }
+// close lets go of the files that are kept open. The checkout can be read after
+// it all the same.
+func (c *checkout) close() { c.storage.Close() }
 
-// trackedFiles remembers the temporary files made through it, and makes sure
-// that a pack is on disk before a ref can name what is in it.
-type trackedFiles struct {
-	billy.Filesystem
-	common string
+// withoutLocks hides the locks of refs, which go-git would take for refs.
+type withoutLocks struct{ billy.Filesystem }
 
-	mu   sync.Mutex
-	temp []billy.File
-}
-
-func (t *trackedFiles) TempFile(dir, prefix string) (billy.File, error) {
-	f, err := t.Filesystem.TempFile(dir, prefix)
-	if err == nil {
-		t.mu.Lock()
-		t.temp = append(t.temp, f)
-		t.mu.Unlock()
-	}
-	return f, err
-}
-
-func (t *trackedFiles) Rename(from, to string) error {
-	if err := t.Filesystem.Rename(from, to); err != nil {
-		return err
-	}
-	if !strings.HasSuffix(to, ".pack") {
-		return nil
-	}
-	pack := filepath.Join(t.common, to)
-	return syncAll(pack, strings.TrimSuffix(pack, ".pack")+".idx", filepath.Dir(pack))
-}
-
-// ReadDir hides the locks of refs, which go-git would take for refs.
-func (t *trackedFiles) ReadDir(dir string) ([]os.FileInfo, error) {
-	entries, err := t.Filesystem.ReadDir(dir)
+func (w withoutLocks) ReadDir(dir string) ([]os.FileInfo, error) {
+	entries, err := w.Filesystem.ReadDir(dir)
 	if first, _, _ := strings.Cut(filepath.ToSlash(dir), "/"); first != "refs" {
 		return entries, err
 	}
 	return slices.DeleteFunc(entries, func(e os.FileInfo) bool { return strings.HasSuffix(e.Name(), ".lock") }), err
-}
-
-// Chmod lets go-git make its packs read-only, as git's are.
-func (t *trackedFiles) Chmod(name string, mode os.FileMode) error {
-	return os.Chmod(filepath.Join(t.common, name), mode)
-}
-
-func (t *trackedFiles) sweep() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, f := range t.temp {
-		f.Close()
-		t.Filesystem.Remove(f.Name())
-	}
-	t.temp = nil
 }
 
 // syncAll makes files and directories outlast a loss of power.

@@ -95,7 +95,7 @@ func (c *Config) setDefaults() error {
 		return err
 	}
 	if c.Transport == nil {
-		c.Transport = attempt.NewTransport(attempt.Options{Fresh: true, ConnectTimeout: c.ConnectTimeout})
+		c.Transport = newTransport(c.ConnectTimeout)
 	}
 	if c.Auth == nil {
 		c.Auth = func(context.Context, string) (Credentials, error) { return Credentials{}, ErrUnknownProfile }
@@ -104,6 +104,11 @@ func (c *Config) setDefaults() error {
 		c.Judge = policies.JudgeGit
 	}
 	return nil
+}
+
+// newTransport makes the transport that is used if none is given.
+func newTransport(connectTimeout time.Duration) *attempt.Transport {
+	return attempt.NewTransport(attempt.Options{Fresh: true, ConnectTimeout: connectTimeout})
 }
 
 func (l *Limits) setDefaults() error {

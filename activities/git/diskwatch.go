@@ -29,7 +29,7 @@ type diskWatch struct {
 
 const (
 	diskEvery  = 250 * time.Millisecond
-	countEvery = 10 * time.Second
+	countEvery = 5 * time.Second
 )
 
 // watch calls exceed when the limit is passed. It returns when ctx ends.

@@ -1,12 +1,20 @@
 // Package git touches Git remotes: one activity, one request flow (discovery,
 // and for a fetch one pack), no retries inside.
 //
-// The engine is go-git v5, used below its porcelain: the sessions and the pack
-// parser are go-git's; which refs move, what is asked for and how refs are
-// written is decided here. go-git's own Fetch reports success for a pack that
-// never came, ignores an unreadable object store and writes refs one by one;
-// here a ref moves only after the object it names is stored, and either all
-// refs of a fetch move or none.
+// Two engines stand behind one interface: go-git v5, used below its porcelain,
+// and the git program. Which refs move, what is asked for and how refs are written
+// is decided here. go-git's own Fetch reports success for a pack that never came,
+// ignores an unreadable object store and writes refs one by one; here a ref moves
+// only after the object it names is stored, and either all refs of a fetch move
+// or none.
+//
+// Whoever works in a checkout holds its lock, and so do the programs that it
+// starts; the lock ends with the last of them, not with the activity (G11). What
+// is unfinished lies below holdfast/work in the checkout, or beside the target of
+// a clone, and whoever has the lock next removes it. So a worker may be killed
+// anywhere: a clone appears when it is whole (G2), a push is decided and recorded
+// before it is made (G6), and a fast-forward leaves a note until the branch has
+// followed the files (G7).
 //
 // A failed request becomes the facts of a [policies.Fault], and the activity
 // returns the verdict on it as an error of package failure. Waiting and the one

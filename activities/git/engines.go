@@ -27,13 +27,14 @@ func (m *mixed) push(ctx context.Context, r *remote, c *checkout, p contract.Git
 // newEngines makes the engine that does what the configuration asks for. It
 // fails where that needs a git program and there is none.
 func newEngines(cfg Config) (engine, error) {
-	goGit := newGoGit(cfg.Transport, cfg.ConnectTimeout)
+	bounds := limits{memory: cfg.Limits.Memory, disk: cfg.Limits.Disk, objects: cfg.Limits.Objects}
+	goGit := &isolated{newGoGit(cfg.Transport, cfg.ConnectTimeout, bounds)}
 	if cfg.Engine == EngineGoGit {
 		return goGit, nil
 	}
 	program, err := newProgram(programConfig{
 		transport: cfg.Transport, connectTimeout: cfg.ConnectTimeout,
-		limits: limits{memory: cfg.Limits.Memory, disk: cfg.Limits.Disk, objects: cfg.Limits.Objects},
+		limits: bounds,
 	})
 	switch {
 	case err != nil && cfg.Engine == EngineGit:

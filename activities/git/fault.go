@@ -9,9 +9,9 @@ import (
 
 	gogit "github.com/go-git/go-git/v5"
 	"github.com/go-git/go-git/v5/plumbing"
-	"github.com/go-git/go-git/v5/plumbing/format/packfile"
 	"github.com/go-git/go-git/v5/plumbing/transport"
 
+	"github.com/holdfast-dev/holdfast/activities/git/internal/pack"
 	"github.com/holdfast-dev/holdfast/contract"
 	"github.com/holdfast-dev/holdfast/failure"
 	"github.com/holdfast-dev/holdfast/internal/attempt"
@@ -28,6 +28,12 @@ type localError struct {
 }
 
 func (e *localError) Error() string { return e.message }
+
+// Is knows an error that has come from another process.
+func (e *localError) Is(target error) bool {
+	other, ok := target.(*localError)
+	return ok && *e == *other
+}
 
 func refuse(reason policies.Reason, rule, message string) error {
 	return &localError{reason: reason, rule: rule, message: message}
@@ -101,18 +107,23 @@ var (
 // it for io.ErrUnexpectedEOF.
 var codeCut, _ = attempt.Code(io.ErrUnexpectedEOF)
 
-// packError says what was wrong with a pack that could not be stored.
-func packError(pack *packReader, err error) error {
-	if localFault(err) != nil {
-		return err
-	}
-	if pack.err != nil && pack.err != io.EOF {
-		return pack.err
-	}
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, packfile.ErrEmptyPackfile) {
+// packError says what was wrong with a pack that could not be taken in. One that
+// is not complete is no news from a remote that is shallow itself.
+func packError(err error, shallow bool) error {
+	var limit *pack.LimitError
+	switch {
+	case errors.As(err, &limit):
+		return map[string]error{pack.LimitMemory: errMemoryLimit, pack.LimitDisk: errDiskLimit, pack.LimitObjects: errObjectLimit}[limit.Limit]
+	case err == io.EOF, err == io.ErrUnexpectedEOF:
 		return errEarlyEOF
+	case errors.Is(err, pack.ErrIncomplete) && shallow:
+		return errShallowRemote
+	case errors.Is(err, pack.ErrIncomplete):
+		return errMissingObjects
+	case errors.Is(err, pack.ErrDamaged):
+		return errBadPack
 	}
-	return errBadPack
+	return err
 }
 
 // unwrap gets to the errors that go-git's wrappers hide, for they have no
@@ -199,6 +210,10 @@ func (e *localError) failure() contract.Failure {
 // status that says the same. The text of an error counts only where there is
 // neither a status nor a code: host names and error pages hold any word.
 func faultOf(rec *attempt.Record, err error) policies.Fault {
+	var told *faultError
+	if errors.As(err, &told) {
+		return told.fault
+	}
 	var program *programError
 	if errors.As(err, &program) {
 		if program.cause == nil {

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"os/exec"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/format/pktline"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
 	"github.com/go-git/go-git/v5/plumbing/transport"
 	"github.com/go-git/go-git/v5/plumbing/transport/client"
@@ -24,20 +26,23 @@ import (
 // protocols is a global map without a lock.
 var install sync.Once
 
-// goGit is the engine that runs inside the worker, on go-git v5.
+// goGit is the engine that works on go-git v5, below its porcelain: sessions and
+// the reading of objects are go-git's; what is asked for, how packs are taken in,
+// how refs move and how files are written is ours.
 type goGit struct {
 	transport      http.RoundTripper
 	connectTimeout time.Duration
+	limits         limits
 }
 
-func newGoGit(t http.RoundTripper, connectTimeout time.Duration) *goGit {
+func newGoGit(t http.RoundTripper, connectTimeout time.Duration, l limits) *goGit {
 	install.Do(func() {
 		c := githttp.NewClient(&http.Client{Transport: wire{}})
 		client.InstallProtocol("http", c)
 		client.InstallProtocol("https", c)
 		registerDialer()
 	})
-	return &goGit{transport: t, connectTimeout: connectTimeout}
+	return &goGit{transport: t, connectTimeout: connectTimeout, limits: l.or(defaultLimits)}
 }
 
 func (g *goGit) lsRemote(ctx context.Context, r *remote) ([]contract.GitRef, error) {
@@ -63,43 +68,51 @@ func (g *goGit) lsRemote(ctx context.Context, r *remote) ([]contract.GitRef, err
 	return refs, nil
 }
 
-func (g *goGit) fetch(ctx context.Context, r *remote, c *checkout, ref string) ([]contract.GitUpdate, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	call := &call{transport: g.transport, limit: maxAdvertisement}
-	moved, err := g.fetchCall(withCall(ctx, call), r, c, ref)
-	return moved, call.explain(err)
+func (g *goGit) fetch(ctx context.Context, r *remote, c *checkout, ref string) (moved []contract.GitUpdate, err error) {
+	err = g.session(ctx, r, func(ctx context.Context, session transport.UploadPackSession, adv *packp.AdvRefs) error {
+		if c.partial() {
+			return refuse(policies.ReasonFormat, "G3/checkout", "the checkout is a partial clone, which only the git program can fetch into; install it, or clone again in full")
+		}
+		p, err := newPlan(adv, c, ref, c.tagOption())
+		if err != nil {
+			return err
+		}
+		q := &order{wants: p.wants(), tags: len(p.follow) > 0}
+		if err := g.receive(ctx, session, adv, q, c, r.progress); err != nil {
+			return err
+		}
+		if err := p.settle(ctx, c); err != nil {
+			return err
+		}
+		if err := refuseCheckedOut(c, p.updates); err != nil {
+			return err
+		}
+		// Work whose activity has given up must not move refs.
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		r.progress.enter(phaseRefs)
+		if err := moveRefs(c, p.updates); err != nil {
+			return checkoutError(err)
+		}
+		moved = reported(p.updates)
+		return nil
+	})
+	return moved, err
 }
 
-func (g *goGit) fetchCall(ctx context.Context, r *remote, c *checkout, ref string) ([]contract.GitUpdate, error) {
+// session reads what a remote has and lets work go on from there.
+func (g *goGit) session(ctx context.Context, r *remote, work func(context.Context, transport.UploadPackSession, *packp.AdvRefs) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	c := &call{transport: g.transport, limit: maxAdvertisement}
+	ctx = withCall(ctx, c)
 	session, adv, err := g.discover(ctx, r)
 	if err != nil {
-		return nil, err
+		return c.explain(err)
 	}
 	defer session.Close() // the pack is checked by its own sum
-	p, err := newPlan(adv, c, ref)
-	if err != nil {
-		return nil, err
-	}
-	if err := receive(ctx, session, adv, p, c, r.progress); err != nil {
-		return nil, err
-	}
-	if err := p.settle(c); err != nil {
-		return nil, err
-	}
-	// Work whose activity has given up must not move refs.
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	r.progress.enter(phaseRefs)
-	if err := moveRefs(c, p.updates); err != nil {
-		return nil, err
-	}
-	moved := make([]contract.GitUpdate, 0, len(p.updates))
-	for _, u := range p.updates {
-		moved = append(moved, contract.GitUpdate{Ref: u.name.String(), Old: oid(u.old), New: oid(u.new)})
-	}
-	return moved, nil
+	return c.explain(work(ctx, session, adv))
 }
 
 func oid(h plumbing.Hash) string {
@@ -111,34 +124,64 @@ func oid(h plumbing.Hash) string {
 
 // discover opens a session and reads the refs that the other side has.
 func (g *goGit) discover(ctx context.Context, r *remote) (transport.UploadPackSession, *packp.AdvRefs, error) {
-	endpoint, err := transport.NewEndpoint(r.url)
-	if err != nil {
-		return nil, nil, refuse(policies.ReasonFormat, "G9/url", "the remote's URL cannot be read; give an http, https, ssh or file URL")
-	}
-	auth, release, err := g.authorize(ctx, r, endpoint)
+	session, err := connect(g, ctx, r, transport.Transport.NewUploadPackSession)
 	if err != nil {
 		return nil, nil, err
 	}
-	defer release()
-	t, err := client.NewClient(endpoint)
-	if err != nil {
-		return nil, nil, err
-	}
-	session, err := t.NewUploadPackSession(endpoint, auth)
-	if err != nil {
-		return nil, nil, err
-	}
-	r.progress.enter(phaseListing)
-	adv, err := session.AdvertisedReferencesContext(ctx)
-	if errors.Is(err, transport.ErrEmptyRemoteRepository) {
-		return session, packp.NewAdvRefs(), nil
-	}
+	adv, err := advertised(ctx, session)
 	if err != nil {
 		session.Close()
 		return nil, nil, err
 	}
 	return session, adv, nil
 }
+
+// advertised are the refs that the other side of a session has.
+func advertised(ctx context.Context, session transport.Session) (*packp.AdvRefs, error) {
+	adv, err := session.AdvertisedReferencesContext(ctx)
+	var odd *packp.ErrUnexpectedData
+	switch {
+	case errors.Is(err, transport.ErrEmptyRemoteRepository):
+		return packp.NewAdvRefs(), nil
+	case errors.As(err, &odd) && strings.HasSuffix(odd.Msg, ": EOF"):
+		return nil, errEarlyEOF
+	case errors.As(err, &odd), errors.Is(err, pktline.ErrInvalidPktLen):
+		return nil, errProtocol
+	}
+	return adv, err
+}
+
+// connect opens a session of one kind.
+func connect[S transport.Session](g *goGit, ctx context.Context, r *remote,
+	open func(transport.Transport, *transport.Endpoint, transport.AuthMethod) (S, error),
+) (none S, err error) {
+	endpoint, err := transport.NewEndpoint(r.url)
+	if err != nil {
+		return none, errEndpoint
+	}
+	auth, release, err := g.authorize(ctx, r, endpoint)
+	if err != nil {
+		return none, err
+	}
+	defer release()
+	t, err := client.NewClient(endpoint)
+	if err != nil {
+		return none, err
+	}
+	session, err := open(t, endpoint, auth)
+	if errors.Is(err, exec.ErrNotFound) {
+		return none, errLocalProgram
+	}
+	if err == nil {
+		r.progress.enter(phaseListing)
+	}
+	return session, err
+}
+
+var (
+	errEndpoint     = refuse(policies.ReasonFormat, "G9/url", "the remote's URL cannot be read; give an http, https, ssh or file URL")
+	errLocalProgram = refuse(policies.ReasonFormat, "G12/local", "a remote on this machine is served by the git program, which is not in PATH; install it, or name the remote by an http, https or ssh URL")
+)
 
 // authorize makes the login for an endpoint. release is called once the session
 // has been opened.
@@ -159,26 +202,4 @@ func (g *goGit) authorize(ctx context.Context, r *remote, endpoint *transport.En
 		return auth, release, nil
 	}
 	return nil, func() {}, nil
-}
-
-// What follows is replaced by the engine's own clone, push and advance.
-
-func (g *goGit) clone(context.Context, *remote, string, cloneSpec) (contract.GitHead, error) {
-	return contract.GitHead{}, errNotGit
-}
-
-func (g *goGit) push(context.Context, *remote, *checkout, contract.GitPushIntent) error {
-	return errNotGit
-}
-
-func (g *goGit) locate(context.Context, *remote, *checkout, string, string) (contract.GitLocated, error) {
-	return contract.GitLocated{}, errNotGit
-}
-
-func (g *goGit) descends(context.Context, *checkout, string, string) (bool, error) {
-	return false, errNotGit
-}
-
-func (g *goGit) advance(context.Context, *checkout, *progress, string, string) error {
-	return errNotGit
 }

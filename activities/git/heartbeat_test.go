@@ -52,7 +52,7 @@ func TestProgressCountsThePack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.sweep()
+	defer c.close()
 	p := &progress{}
 	r, err := a.remote(t.Context(), w.url(), "", p)
 	if err != nil {

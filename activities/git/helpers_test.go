@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	stdlog "log"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -26,7 +27,16 @@ import (
 	"github.com/holdfast-dev/holdfast/simulator/githttp"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	reset, err := setOutside()
+	if err != nil {
+		stdlog.Fatal(err)
+	}
+	goleak.VerifyTestMain(m, goleak.IgnoreCurrent(), goleak.Cleanup(func(code int) {
+		reset()
+		os.Exit(code)
+	}))
+}
 
 // run runs the git program, away from anyone's configuration.
 func run(t *testing.T, dir string, args ...string) string {

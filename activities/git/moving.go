@@ -66,7 +66,10 @@ func (a *Activities) resume(ctx context.Context, s *forward, p *progress) error 
 		forgetMoving(root)
 		return nil
 	}
-	if err := a.engine.advance(ctx, s.c, p, m.From, m.To); err != nil {
+	if err := a.engine.advance(ctx, s.c, p, m.From, m.To); errors.Is(err, errHostilePath) {
+		forgetMoving(root) // it cannot have begun
+		return nil
+	} else if err != nil {
 		return err // the note stays, for the files are as they were left
 	}
 	begun := *s

@@ -2,19 +2,20 @@ package git
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"io"
+	"os"
+	"path/filepath"
 	"slices"
 
 	"github.com/go-git/go-git/v5/plumbing"
-	"github.com/go-git/go-git/v5/plumbing/format/packfile"
 	"github.com/go-git/go-git/v5/plumbing/object"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/sideband"
 	"github.com/go-git/go-git/v5/plumbing/transport"
 
+	"github.com/holdfast-dev/holdfast/activities/git/internal/pack"
 	"github.com/holdfast-dev/holdfast/policies"
 )
 
@@ -26,8 +27,9 @@ const (
 	maxWalked = 512
 )
 
-// newPlan says what a fetch means to do, given what the remote advertises.
-func newPlan(adv *packp.AdvRefs, c *checkout, ref string) (*plan, error) {
+// newPlan says what a fetch means to do, given what the remote advertises. Which
+// tags come along says an option of git's configuration.
+func newPlan(adv *packp.AdvRefs, c *checkout, ref, tags string) (*plan, error) {
 	p := &planner{adv: adv, local: map[plumbing.ReferenceName]plumbing.Hash{}, dst: map[plumbing.ReferenceName]bool{}}
 	refs, err := c.storage.IterReferences()
 	if err != nil {
@@ -55,7 +57,7 @@ func newPlan(adv *packp.AdvRefs, c *checkout, ref string) (*plan, error) {
 			return nil, err
 		}
 	}
-	p.addTags(c.tagOption())
+	p.addTags(tags)
 	if err := p.checkNames(); err != nil {
 		return nil, err
 	}
@@ -88,28 +90,34 @@ func (p *planner) wantTags(c *checkout) error {
 	return nil
 }
 
-// has reports whether an object is in the store. An unreadable store is an
-// error, never a "no" or a "yes".
-func (c *checkout) has(h plumbing.Hash) (bool, error) {
-	err := c.storage.HasEncodedObject(h)
-	if errors.Is(err, plumbing.ErrObjectNotFound) {
-		return false, nil
-	}
-	return err == nil, err
+var errShallowRemote = refuse(policies.ReasonFormat, "G10/shallow", "the remote is itself a shallow copy and lacks a part of the history; fetch from the repository that it was made from")
+
+// order is what is asked of a remote, and what it answers.
+type order struct {
+	// wants are objects that are to be here afterwards.
+	wants []plumbing.Hash
+	// depth is how many commits of each history to bring; 0 for all.
+	depth int
+	// tags says that tags are to come along with what they point at.
+	tags bool
+	// edge is, after a request with a depth, where the history ends.
+	edge []plumbing.Hash
+	// bytes is the size of the pack that came.
+	bytes int64
 }
 
-// receive asks for what the plan needs and stores it.
-func receive(ctx context.Context, session transport.UploadPackSession, adv *packp.AdvRefs, p *plan, c *checkout, progress *progress) error {
+// receive asks for what is not here and stores it.
+func (g *goGit) receive(ctx context.Context, session transport.UploadPackSession, adv *packp.AdvRefs, q *order, c *checkout, progress *progress) error {
 	req := packp.NewUploadPackRequestFromCapabilities(adv.Capabilities)
 	wanted := map[plumbing.Hash]bool{}
-	for _, u := range p.updates {
-		here, err := c.has(u.new)
+	for _, h := range q.wants {
+		here, err := c.has(h)
 		if err != nil {
 			return err
 		}
-		if !here && !wanted[u.new] {
-			wanted[u.new] = true
-			req.Wants = append(req.Wants, u.new)
+		if !here && !wanted[h] {
+			wanted[h] = true
+			req.Wants = append(req.Wants, h)
 		}
 	}
 	if len(req.Wants) == 0 {
@@ -119,7 +127,7 @@ func receive(ctx context.Context, session transport.UploadPackSession, adv *pack
 	if req.Haves, err = haves(adv, c); err != nil {
 		return err
 	}
-	if err := describe(req, adv, p, c); err != nil {
+	if err := describe(req, adv, q, c); err != nil {
 		return err
 	}
 	progress.enter(phaseReceiving)
@@ -131,15 +139,62 @@ func receive(ctx context.Context, session transport.UploadPackSession, adv *pack
 		return err
 	}
 	defer answer.Close()
-	pack := &packReader{from: demux(req.Capabilities, answer), progress: progress}
-	if err := packfile.UpdateObjectStorage(c.storage, pack); err != nil {
-		return packError(pack, err)
+	q.edge = answer.Shallows
+	return g.store(ctx, demux(req.Capabilities, answer), adv, q, c, progress)
+}
+
+// store takes in a pack, which is seen in the checkout only when all of it was
+// checked.
+func (g *goGit) store(ctx context.Context, from io.Reader, adv *packp.AdvRefs, q *order, c *checkout, progress *progress) error {
+	edge, err := c.shallow()
+	if err != nil {
+		return err
 	}
+	for _, h := range slices.Concat(q.edge, adv.Shallows) {
+		edge[h] = true
+	}
+	root, err := os.OpenRoot(c.common)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	dir, err := newWork(root)
+	if err != nil {
+		return err
+	}
+	defer root.RemoveAll(dir)
+	source := &countedReader{from: from, progress: progress}
+	got, err := pack.Receive(ctx, source, pack.Options{
+		Limits: pack.Limits{Memory: g.limits.memory, Disk: g.limits.disk, Objects: g.limits.objects},
+		Dir:    filepath.Join(c.common, dir), Has: c.has, Shallow: edge,
+		Counted: func(n int) { progress.objects.Store(int64(n)) },
+		Scanned: func() { progress.done.Add(1) },
+		Resolving: func(n int) {
+			progress.enter(phaseResolving)
+			progress.done.Store(0)
+			progress.objects.Store(int64(n))
+		},
+		Resolved: func() { progress.done.Add(1) },
+	})
+	if err != nil {
+		return packError(err, len(adv.Shallows) > 0)
+	}
+	q.bytes = got.Bytes
+	if err := root.MkdirAll(packDir, 0o777); err != nil {
+		return checkoutError(err)
+	}
+	if err := got.Install(filepath.Join(c.common, filepath.FromSlash(packDir))); err != nil {
+		return err
+	}
+	c.storage.Reindex()
 	return nil
 }
 
+// packDir is where a repository keeps its packs.
+const packDir = "objects/pack"
+
 // describe adds to a request what the other side should know about us.
-func describe(req *packp.UploadPackRequest, adv *packp.AdvRefs, p *plan, c *checkout) error {
+func describe(req *packp.UploadPackRequest, adv *packp.AdvRefs, q *order, c *checkout) error {
 	set := func(name capability.Capability) error {
 		if !adv.Capabilities.Supports(name) {
 			return nil
@@ -149,19 +204,22 @@ func describe(req *packp.UploadPackRequest, adv *packp.AdvRefs, p *plan, c *chec
 	if err := set(capability.NoProgress); err != nil {
 		return err
 	}
-	if len(p.follow) > 0 {
+	if q.tags {
 		if err := set(capability.IncludeTag); err != nil {
 			return err
 		}
 	}
 	shallows, err := c.storage.Shallow()
-	if err != nil || len(shallows) == 0 {
+	if err != nil || len(shallows) == 0 && q.depth == 0 {
 		return err
 	}
 	if !adv.Capabilities.Supports(capability.Shallow) {
-		return refuse(policies.ReasonFormat, "G10/shallow", "the checkout is shallow and the remote cannot serve a shallow one; clone it again in full")
+		return refuse(policies.ReasonFormat, "G10/shallow", "the remote cannot serve a shallow history; clone it again in full, without --depth")
 	}
 	req.Shallows = shallows
+	if q.depth > 0 {
+		req.Depth = packp.DepthCommits(q.depth)
+	}
 	return req.Capabilities.Set(capability.Shallow)
 }
 
@@ -221,36 +279,30 @@ func demux(caps *capability.List, r io.Reader) io.Reader {
 	return r
 }
 
-// packReader counts a pack on its way, reads the number of objects out of its
-// header, and remembers how it ended.
-type packReader struct {
+// countedReader counts the bytes of a pack on its way.
+type countedReader struct {
 	from     io.Reader
 	progress *progress
-	header   []byte
-	err      error // what ended it: io.EOF, or what broke it
 }
 
-// packHeader is the length of a pack's header: "PACK", version, objects.
-const packHeader = 12
-
-func (p *packReader) Read(b []byte) (int, error) {
-	n, err := p.from.Read(b)
-	p.progress.bytes.Add(int64(n))
-	if len(p.header) < packHeader {
-		p.header = append(p.header, b[:min(n, packHeader-len(p.header))]...)
-		if len(p.header) == packHeader {
-			p.progress.objects.Store(int64(binary.BigEndian.Uint32(p.header[8:])))
-		}
-	}
-	if err != nil {
-		p.err = err
-	}
+func (r *countedReader) Read(b []byte) (int, error) {
+	n, err := r.from.Read(b)
+	r.progress.bytes.Add(int64(n))
 	return n, err
+}
+
+// wants are the objects that a plan needs.
+func (p *plan) wants() []plumbing.Hash {
+	out := make([]plumbing.Hash, len(p.updates))
+	for i, u := range p.updates {
+		out[i] = u.new
+	}
+	return out
 }
 
 // settle decides, with the objects at hand, which refs move: every ref of the
 // plan, whose object must be here, and the tags that came along.
-func (p *plan) settle(c *checkout) error {
+func (p *plan) settle(ctx context.Context, c *checkout) error {
 	for _, u := range p.updates {
 		here, err := c.has(u.new)
 		if err != nil {
@@ -262,12 +314,12 @@ func (p *plan) settle(c *checkout) error {
 		if u.force || u.old.IsZero() {
 			continue
 		}
-		ok, err := descends(c, u.new, u.old)
+		ok, err := c.isAncestor(ctx, u.old, u.new)
 		if err != nil {
 			return err
 		}
 		if !ok {
-			return refuse(policies.ReasonConflict, "G7/diverged", "the remote branch has diverged from the ref here; use +SRC:DST to replace it")
+			return errDiverged
 		}
 	}
 	for _, u := range p.follow {
@@ -279,29 +331,5 @@ func (p *plan) settle(c *checkout) error {
 			p.updates = append(p.updates, u)
 		}
 	}
-	slices.SortFunc(p.updates, func(a, b update) int {
-		if a.name < b.name {
-			return -1
-		}
-		return 1
-	})
 	return nil
-}
-
-func descends(c *checkout, tip, base plumbing.Hash) (bool, error) {
-	from, err := object.GetCommit(c.storage, base)
-	if errors.Is(err, plumbing.ErrObjectNotFound) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	to, err := object.GetCommit(c.storage, tip)
-	if errors.Is(err, plumbing.ErrObjectNotFound) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	return from.IsAncestor(to)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 
 	"go.temporal.io/sdk/activity"
 
@@ -33,6 +34,11 @@ type place struct{ gitDir, common string }
 // find finds a repository that lies in the roots with all of its parts and may be
 // worked in from the task queue that the activity came by.
 func (a *Activities) find(ctx context.Context, dir string) (place, error) {
+	if dir != "" {
+		if err := a.onHost(ctx, nearest(dir)); err != nil {
+			return place{}, err
+		}
+	}
 	gitDir, err := findGitDir(dir, a.roots)
 	if err != nil {
 		return place{}, err
@@ -41,16 +47,24 @@ func (a *Activities) find(ctx context.Context, dir string) (place, error) {
 	if err != nil {
 		return place{}, err
 	}
-	top, err := realPath(dir)
-	if err != nil {
-		return place{}, openError(err)
-	}
-	for _, part := range []string{top, gitDir, common} {
+	for _, part := range []string{gitDir, common} {
 		if err := a.onHost(ctx, part); err != nil {
 			return place{}, err
 		}
 	}
 	return place{gitDir, common}, nil
+}
+
+// nearest is a path as far as it can be resolved: what another host has on its
+// disk may not be there on this one.
+func nearest(dir string) string {
+	if real, err := realPath(dir); err == nil {
+		return real
+	}
+	if abs, err := filepath.Abs(dir); err == nil {
+		return abs
+	}
+	return dir
 }
 
 // onHost checks that a resolved path is on the disk of whoever serves the
@@ -72,7 +86,7 @@ func (a *Activities) inCheckout(ctx context.Context, dir string, p *progress, wo
 	}
 	return a.locked(ctx, at.common, checkoutLock, p, func(ctx context.Context, lock *pathlock.Lock) error {
 		if err := sweepWork(at.common); err != nil {
-			return err
+			return checkoutError(err)
 		}
 		c, err := openCheckout(dir, a.roots)
 		if err != nil {
@@ -83,7 +97,7 @@ func (a *Activities) inCheckout(ctx context.Context, dir string, p *progress, wo
 		}
 		c.lock = lock.File()
 		err = work(ctx, c)
-		c.sweep()
+		c.close()
 		if ctx.Err() == nil || !errors.Is(context.Cause(ctx), errLockLost) {
 			sweepWork(at.common) // if not all of it goes, the next holder tries again
 		}
@@ -94,17 +108,18 @@ func (a *Activities) inCheckout(ctx context.Context, dir string, p *progress, wo
 // locked does work under the lock whose file is name below dir.
 func (a *Activities) locked(ctx context.Context, dir, name string, p *progress, work func(context.Context, *pathlock.Lock) error) error {
 	before := p.phase.Load()
-	lock, err := pathlock.Acquire(ctx, dir, name, pathlock.Options{
-		Owner: a.owner(ctx),
-		Waits: func() { p.enter(phaseLock) },
-	})
+	o := a.locks
+	o.Owner, o.Waits = a.owner(ctx), func() { p.enter(phaseLock) }
+	lock, err := pathlock.Acquire(ctx, dir, name, o)
 	switch {
 	case errors.Is(err, pathlock.ErrNotALock):
 		return errLockTaken
 	case errors.Is(err, errors.ErrUnsupported):
 		return errNoLocks
+	case ctx.Err() != nil && lock == nil:
+		return ctx.Err()
 	case err != nil:
-		return err
+		return placeError(err)
 	}
 	defer lock.Release()
 	p.enter(before)
@@ -124,6 +139,16 @@ func (a *Activities) locked(ctx context.Context, dir, name string, p *progress, 
 		return errLockLost
 	}
 	return err
+}
+
+// placeError says of an error that stands for itself nowhere else that it was met
+// on the disk of the checkout, and not at the remote.
+func placeError(err error) error {
+	var local *localError
+	if err == nil || errors.As(err, &local) || localFault(err) != nil {
+		return err
+	}
+	return refuse(policies.ReasonFormat, "G11/place", "the checkout, or the directory above it, could not be read or written; check that it is a directory and that its disk works")
 }
 
 // owner says whose a lock is, to a person who looks into its file.

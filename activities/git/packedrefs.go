@@ -63,7 +63,9 @@ func readPacked(r *bufio.Reader, take func(refLine) error) error {
 		switch {
 		case len(text) > 0 && text[0] == '^':
 			ref.peeled = append(ref.peeled[:0], text...)
-		case len(text) == 0 && err == nil, len(text) > 0 && text[0] == '#':
+		case len(text) > 0 && text[0] == '#':
+		case len(text) == 0 && err == nil:
+			return errPackedRefs
 		default:
 			if len(ref.name) > 0 {
 				if err := take(ref); err != nil {

@@ -140,7 +140,7 @@ func isWritten(root *os.Root, name, mode, oid string) bool {
 		return err == nil && plumbing.ComputeHash(plumbing.BlobObject, []byte(target)).String() == oid
 	}
 	info, err := root.Lstat(name)
-	if err != nil || !info.Mode().IsRegular() {
+	if err != nil || !info.Mode().IsRegular() || (info.Mode()&0o100 != 0) != (mode == "100755") {
 		return false
 	}
 	f, err := root.Open(name)

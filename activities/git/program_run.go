@@ -136,6 +136,8 @@ func (g *program) environment() []string {
 		"LC_ALL=C", "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=" + os.DevNull, "GIT_ATTR_NOSYSTEM=1",
 		"GIT_TERMINAL_PROMPT=0", "GIT_ASKPASS=false", "SSH_ASKPASS=false", "GIT_EDITOR=false",
 		"GIT_ALLOW_PROTOCOL=http:https:ssh:file", "GIT_NO_REPLACE_OBJECTS=1", "GIT_PROGRESS_DELAY=0",
+		// What newer versions make otherwise the other engine cannot read.
+		"GIT_DEFAULT_HASH=sha1", "GIT_DEFAULT_REF_FORMAT=files",
 	}
 	for _, name := range []string{"PATH", "TMPDIR", "LD_LIBRARY_PATH"} {
 		if value, ok := os.LookupEnv(name); ok {
@@ -179,7 +181,7 @@ func programFailed(result spawn.Result, stderr string, cause error) error {
 			err.cause = known.means
 		}
 	}
-	if err.cause == nil && badPack.MatchString(stderr) && !cutShort.MatchString(stderr) {
+	if err.cause == nil && badPack.MatchString(stderr) && !unfinished.MatchString(stderr) {
 		err.cause = errBadPack
 	}
 	return err
@@ -213,10 +215,11 @@ var programTexts = []struct {
 		"the repository belongs to another user of this machine, so git refuses it; run the worker as its owner")},
 }
 
-// badPack is of a pack that is damaged, unless it was only cut short.
+// badPack is of a pack that is damaged, unless it was only cut short, or there was
+// no room for it.
 var (
-	badPack  = regexp.MustCompile(`pack has bad object|pack is corrupted|inflate returned|unresolved delta|invalid index-pack output|SHA1 COLLISION|bad pack header|pack signature mismatch`)
-	cutShort = regexp.MustCompile(`early EOF|unexpected disconnect|hung up`)
+	badPack    = regexp.MustCompile(`pack has bad object|pack is corrupted|inflate returned|unresolved delta|invalid index-pack output|SHA1 COLLISION|bad pack header|pack signature mismatch`)
+	unfinished = regexp.MustCompile(`(?i)early EOF|unexpected disconnect|hung up|no space left|quota`)
 )
 
 // address is a remote as the git program is told of it. A local one is named by

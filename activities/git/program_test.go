@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -19,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/holdfast-dev/holdfast/contract"
+	"github.com/holdfast-dev/holdfast/failure"
 	"github.com/holdfast-dev/holdfast/internal/attempt"
 	"github.com/holdfast-dev/holdfast/policies"
 	"github.com/holdfast-dev/holdfast/simulator"
@@ -76,12 +76,7 @@ func failureOf(t *testing.T, op policies.Operation, rec *attempt.Record, err err
 		return contract.Failure{}
 	}
 	a := &Activities{judge: policies.JudgeGit}
-	f := a.failed(op, rec, unwrap(err))
-	var unsent *unsentError
-	if errors.As(err, &unsent) {
-		f.Effect = string(policies.EffectNotSent)
-	}
-	return f
+	return failure.From(a.fail(op, rec, err))
 }
 
 // workIsEmpty checks that nothing unfinished is left in a repository.
@@ -155,38 +150,38 @@ func TestProgramFaults(t *testing.T) {
 	status := func(code int) simulator.Step {
 		return simulator.Status(code, "access denied: certificate repository not found").WithHeader("Retry-After", "7")
 	}
-	pack := githttp.OpUploadPack
+	list, pack := githttp.OpListRefs, githttp.OpUploadPack
 	for _, tc := range []struct {
 		name   string
-		steps  []simulator.Step
+		step   simulator.Step
 		reason string
 		retry  bool
 		sent   int
 	}{
-		{"401", []simulator.Step{status(401)}, "auth", false, 1},
-		{"403", []simulator.Step{status(403)}, "permission", false, 1},
-		{"404", []simulator.Step{status(404)}, "not_found", false, 1},
-		{"429", []simulator.Step{status(429)}, "rate_limit", true, 1},
-		{"503", []simulator.Step{status(503)}, "server_error", true, 1},
-		{"503 to a post", []simulator.Step{status(503).On(pack)}, "server_error", true, 2},
-		{"401 to a post", []simulator.Step{status(401).On(pack)}, "auth", false, 2},
-		{"reset", []simulator.Step{simulator.Reset()}, "timeout", true, 1},
-		{"closed", []simulator.Step{simulator.Close()}, "timeout", true, 1},
-		{"reset of a post", []simulator.Step{simulator.Reset().On(pack)}, "timeout", true, 2},
-		{"login page", []simulator.Step{simulator.HTML(200, "<html>log in</html>")}, "not_found", false, 1},
-		{"empty", []simulator.Step{githttp.EmptyPack()}, "timeout", true, 2},
-		{"list cut", []simulator.Step{simulator.CutBytes(20).On(pack)}, "timeout", true, 2},
-		// The second POST of protocol version 2 is answered with the pack.
-		{"pack cut", []simulator.Step{simulator.Pass().On(pack), simulator.CutBytes(120).On(pack)}, "timeout", true, 3},
-		{"pack reset", []simulator.Step{simulator.Pass().On(pack), simulator.Reset().On(pack)}, "timeout", true, 3},
+		{"401", status(401), "auth", false, 1},
+		{"403", status(403), "permission", false, 1},
+		{"404", status(404), "not_found", false, 1},
+		{"429", status(429), "rate_limit", true, 1},
+		{"503", status(503), "server_error", true, 1},
+		{"503 to the list", status(503).On(list), "server_error", true, 2},
+		{"503 to the pack", status(503).On(pack), "server_error", true, 3},
+		{"401 to the pack", status(401).On(pack), "auth", false, 3},
+		{"reset", simulator.Reset(), "timeout", true, 1},
+		{"closed", simulator.Close(), "timeout", true, 1},
+		{"reset of the list", simulator.Reset().On(list), "timeout", true, 2},
+		{"reset of the pack", simulator.Reset().On(pack), "timeout", true, 3},
+		{"login page", simulator.HTML(200, "<html>log in</html>"), "not_found", false, 1},
+		{"empty", githttp.EmptyPack(), "timeout", true, 3},
+		{"list cut", simulator.CutBytes(20).On(list), "timeout", true, 2},
+		{"pack cut", simulator.CutBytes(120).On(pack), "timeout", true, 3},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			w.server.Reset()
-			w.server.Script(tc.steps...)
+			w.server.Script(tc.step)
 			ctx, rec := recorded(t)
 			_, err := g.fetch(ctx, remoteAt(t, w.url(), Credentials{}), w.open(), "")
 			f := failureOf(t, policies.OpFetch, rec, err)
-			if f.Reason != tc.reason || f.RetrySame != tc.retry || f.Message == "" {
+			if f.Reason != tc.reason || f.RetrySame != tc.retry || f.Message == "" || f.ExitCode != 128 {
 				t.Errorf("%+v, want %s, retry %v", f, tc.reason, tc.retry)
 			}
 			if asked := f.FloorMS != nil; asked != (f.Status == 429 || f.Status == 503) {
@@ -309,7 +304,7 @@ func TestProgramRedirect(t *testing.T) {
 		"another origin": {redirect(other.URL + "/repo.git/info/refs?service=git-upload-pack")},
 		"no list":        {redirect(w.server.URL() + "/login")},
 		"without end":    {redirect(within), redirect(within), redirect(within), redirect(within)},
-		"of a post":      {redirect(within).On(githttp.OpUploadPack)},
+		"of a post":      {redirect(within).On(githttp.OpListRefs)},
 	} {
 		w.server.Reset()
 		w.server.Script(steps...)

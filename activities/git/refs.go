@@ -104,7 +104,7 @@ func lockError(err error) error {
 
 // namesError is what it means that a file stands where a directory is to be.
 func namesError(err error) error {
-	if errors.Is(err, syscall.ENOTDIR) {
+	if errors.Is(err, syscall.ENOTDIR) || errors.Is(err, fs.ErrExist) {
 		return errRefNames
 	}
 	return err

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
+
+	"github.com/holdfast-dev/holdfast/policies"
 )
 
 // shadow is a bare repository that stands for a checkout: it has the objects of
@@ -27,6 +29,9 @@ const shadowConfig = "[core]\n\trepositoryformatversion = 0\n\tbare = true\n"
 
 // newShadow makes a shadow without refs.
 func newShadow(c *checkout) (s *shadow, err error) {
+	if strings.ContainsAny(c.common, "\n\r") {
+		return nil, refuse(policies.ReasonFormat, "G3/checkout", "the checkout's path holds a line break, which git cannot take here; move it")
+	}
 	s = &shadow{checkout: c}
 	if s.root, err = os.OpenRoot(c.common); err != nil {
 		return nil, err

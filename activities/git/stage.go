@@ -139,10 +139,6 @@ func (s *stage) takeEntries(j journal, from string) error {
 	if m, ok := s.marked(); ok && m.ID == j.ID {
 		return nil
 	}
-	// A .git that we have not moved yet is another's.
-	if s.exists(filepath.Join(from, ".git")) && s.exists(filepath.Join(s.at.base, ".git")) {
-		return nil
-	}
 	for _, e := range j.Entries {
 		there := filepath.Join(s.at.base, e.Name)
 		info, err := s.root.Lstat(there)
@@ -205,6 +201,23 @@ func (s *stage) sameDisk(there fs.FileInfo) error {
 		return errOtherDisk
 	}
 	return err
+}
+
+// finish brings a whole clone to its place.
+func (s *stage) finish(head contract.GitHead, empty bool) error {
+	if err := sweepWork(filepath.Join(s.path(), ".git")); err != nil {
+		return err
+	}
+	steps, err := s.publish(head, empty)
+	if err != nil {
+		return err
+	}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // publish are the steps by which a whole clone gets from the stage to its place.

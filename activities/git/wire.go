@@ -7,10 +7,9 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"path"
 	"strings"
 	"sync"
-
-	"github.com/go-git/go-git/v5/plumbing/transport"
 
 	"github.com/holdfast-dev/holdfast/policies"
 )
@@ -53,7 +52,8 @@ func (c *call) explain(err error) error {
 	return err
 }
 
-// wire is the transport beneath go-git's HTTP client. It lets through only what
+// wire is the transport beneath go-git's HTTP client, and of the pushes that go
+// past it. It lets through only what
 // is an answer of a Git server: go-git takes an empty pack for "up to date" and
 // writes refs to objects it does not have, follows redirects, reads without
 // limit, and cannot tell a login page from a broken list of refs.
@@ -74,7 +74,7 @@ func (wire) RoundTrip(req *http.Request) (*http.Response, error) {
 		err = checkRedirect(req, resp, discovery)
 	case resp.StatusCode != http.StatusOK:
 		resp.Body = &limitedBody{body: resp.Body, reader: resp.Body, left: policies.MaxBody, end: io.EOF}
-	case !isGitAnswer(resp, discovery):
+	case !isGitAnswer(req, resp):
 		err = errNotGit
 	default:
 		err = c.guard(resp, discovery)
@@ -94,7 +94,7 @@ func (c *call) guard(resp *http.Response, discovery bool) error {
 	} else if err != nil {
 		return err
 	}
-	b := &limitedBody{body: resp.Body, reader: r, left: -1}
+	b := &limitedBody{body: resp.Body, reader: notedReader{r, c}, left: -1}
 	if discovery {
 		b.left, b.end, b.note = c.limit, errOutputLimit, c.note
 	}
@@ -102,14 +102,30 @@ func (c *call) guard(resp *http.Response, discovery bool) error {
 	return nil
 }
 
-// isGitAnswer reports whether the body is what the smart protocol answers with.
-func isGitAnswer(resp *http.Response, discovery bool) bool {
-	kind := "result"
-	if discovery {
-		kind = "advertisement"
+// notedReader keeps what broke a body, of which go-git may say that it was not
+// what it should be.
+type notedReader struct {
+	from io.Reader
+	call *call
+}
+
+func (r notedReader) Read(p []byte) (int, error) {
+	n, err := r.from.Read(p)
+	if err != nil && err != io.EOF {
+		r.call.note(err)
+	}
+	return n, err
+}
+
+// isGitAnswer reports whether the body is what the smart protocol answers to a
+// request.
+func isGitAnswer(req *http.Request, resp *http.Response) bool {
+	want := req.URL.Query().Get("service") + "-advertisement"
+	if req.Method != http.MethodGet {
+		want = path.Base(req.URL.Path) + "-result"
 	}
 	got, _, _ := strings.Cut(resp.Header.Get("Content-Type"), ";")
-	return strings.EqualFold(strings.TrimSpace(got), "application/x-"+transport.UploadPackServiceName+"-"+kind)
+	return strings.EqualFold(strings.TrimSpace(got), "application/x-"+want)
 }
 
 // checkRedirect lets the discovery request be sent on within its origin, for

@@ -45,6 +45,7 @@ func sweepWork(common string) error {
 			return err
 		}
 	}
+	root.Remove(workDir) // empty now; if it stays, that harms nobody
 	return err
 }
 

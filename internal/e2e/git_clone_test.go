@@ -150,7 +150,7 @@ func TestGitCloneCancelled(t *testing.T) {
 			t.Fatal(err)
 		}
 		wantGit(t, finish(s, h), contract.OutcomeCancelled, "cancelled", 1)
-		s.answersAtOnce(h.ID())
+		s.endsSoon(h.ID())
 		s.gone(programs)
 		s.poll("end of the partial checkout", func() bool { return len(s.siblings()) == 0 })
 	})

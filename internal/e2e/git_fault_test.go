@@ -193,7 +193,10 @@ func TestGitFetchNoTimeLeft(t *testing.T) {
 		step := simulator.DelayBefore(2500 * time.Millisecond)
 		step.Status, step.Effect = http.StatusServiceUnavailable, simulator.EffectNone
 		s.world.Git.Script(step.On(githttp.OpFetchRefs).Always())
-		wantGit(t, finish(s, s.fetch("no-time", contract.GitFetchInput{Timeout: "3s"})), contract.OutcomeFailed, "server_error", 1)
+		result := finish(s, s.fetch("no-time", contract.GitFetchInput{Timeout: "3s"}))
+		if result.Outcome != contract.OutcomeFailed || result.Error.Attempts != 1 {
+			t.Errorf("outcome %s (%+v), want failed after 1 attempt", result.Outcome, result.Error)
+		}
 		wantRequests(t, s.world.Git.Server, githttp.OpFetchRefs, 1)
 	})
 }
@@ -300,7 +303,7 @@ func TestGitCancelDuringTransfer(t *testing.T) {
 			t.Fatal(err)
 		}
 		wantGit(t, finish(s, h), contract.OutcomeCancelled, "cancelled", 1)
-		s.answersAtOnce(h.ID())
+		s.endsSoon(h.ID())
 		s.gone(programs)
 		if _, err := s.world.Git.Ledger().WaitGone(s.ctx, n); err != nil {
 			t.Error(err)

@@ -108,7 +108,7 @@ func TestGitBadCertificate(t *testing.T) {
 		}
 		s.track("git-ls-remote/certificate")
 		a := s.starter("git", "ls-remote", server.RepoURL(repository), "--key", "certificate", "--json")
-		s.wantRefused(a, "tls")
+		s.wantRefused(a, "tls_certificate")
 		if n := server.Connections(); n != 1 {
 			t.Errorf("%d connections, want 1", n)
 		}
@@ -169,7 +169,7 @@ func TestGitSSH(t *testing.T) {
 		if listed.status != contract.ExitOK || !strings.Contains(listed.out, "refs/heads/main") {
 			t.Errorf("exit status %d:\n%s%s", listed.status, listed.out, listed.errors)
 		}
-		s.wantRefused(s.starter("git", "ls-remote", server.RepoURL(repository), "--auth", "unknown", "--json"), "tls")
+		s.wantRefused(s.starter("git", "ls-remote", server.RepoURL(repository), "--auth", "unknown", "--json"), "tls_certificate")
 		s.wantRefused(s.starter("git", "ls-remote", server.RepoURL(repository), "--auth", "stranger", "--json"), "auth")
 		wantGit(t, finish(s, s.clone("ssh", contract.GitCloneInput{URL: server.RepoURL(repository), Auth: "known"})), contract.OutcomeCloned, "", 0)
 		s.sound()

@@ -167,7 +167,7 @@ func TestGitPushUnreadable(t *testing.T) {
 			githttp.Unavailable().On(githttp.OpFetchRefs).Always(),
 		)
 		s.track("git-push/unreadable")
-		a := s.starter("git", "push", "--dir", s.checkout, "--host", stageHost, "--auth", "forge", "--timeout", "8s", "--key", "unreadable", "--json")
+		a := s.starter("git", "push", "--dir", s.checkout, "--host", stageHost, "--auth", "forge", "--timeout", "15s", "--key", "unreadable", "--json")
 		object := s.object(a)
 		failure, _ := object["error"].(map[string]any)
 		if a.status != contract.ExitNeedsReview || object["outcome"] != "needs_review" || failure["reason"] != "timeout" {
@@ -271,8 +271,8 @@ func TestGitPushReusedConnection(t *testing.T) {
 	})
 }
 
-// G6, G9: a hook that refuses leaves the remote as it was, and its words do not
-// get into the history.
+// G3, G6, G9: a hook that refuses is proof that nothing landed: failed, with the
+// reason; its words do not get into the history.
 func TestGitPushHookRefuses(t *testing.T) {
 	withEngines(t, func(t *testing.T, s *stage) {
 		s.work()
@@ -284,7 +284,10 @@ func TestGitPushHookRefuses(t *testing.T) {
 		}
 		h := s.push("hook", contract.GitPushInput{})
 		result := finish(s, h)
-		s.wantPush(result, contract.OutcomeNotLanded, 1, old)
+		s.wantPush(result, contract.OutcomeFailed, 1, old)
+		if result.Error == nil || result.Error.Reason != "permission" {
+			t.Errorf("error %+v, want permission", result.Error)
+		}
 		if strings.Contains(s.history(h.ID()).String(), "words of the hook") {
 			t.Error("the hook's words are in the history")
 		}

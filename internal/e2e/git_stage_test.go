@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/worker"
 
@@ -157,15 +158,31 @@ func (s *stage) sound() {
 	if _, err := os.Stat(s.checkout); err == nil {
 		s.git("-C", s.checkout, "fsck", "--strict", "--no-dangling")
 	}
-	s.poll("end of all that the operation left", func() bool { return len(s.leftovers()) == 0 })
+	s.cleared()
 }
 
-// leftovers are files and directories of operations that are not over.
+// cleared waits until nothing unfinished is left, ten seconds at most.
+func (s *stage) cleared() {
+	s.t.Helper()
+	for until := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		left := s.leftovers()
+		if len(left) == 0 {
+			return
+		}
+		if time.Now().After(until) {
+			s.t.Fatalf("left behind: %q", left)
+		}
+	}
+}
+
+// leftovers are files and directories of operations that are not over. A clone
+// keeps the mark by which it knows its own work.
 func (s *stage) leftovers() []string {
 	var left []string
 	_ = filepath.WalkDir(filepath.Dir(s.checkout), func(path string, e fs.DirEntry, err error) error {
-		name := filepath.Base(path)
-		if strings.HasSuffix(name, ".lock") || strings.HasPrefix(name, "tmp_") || strings.Contains(name, "holdfast") {
+		name, in := filepath.Base(path), filepath.Base(filepath.Dir(path))
+		if strings.HasSuffix(name, ".lock") || strings.HasPrefix(name, "tmp_") || strings.HasSuffix(name, ".holdfast") ||
+			in == "holdfast" && name != "cloned" {
 			left = append(left, path)
 		}
 		return nil
@@ -184,6 +201,33 @@ func (s *stage) admit(f func(contract.GitAdmissionRequest) error) *contract.GitA
 	}
 	s.t.Cleanup(w.Stop)
 	return &contract.GitAdmission{Activity: "gateway.admit", TaskQueue: "gateway"}
+}
+
+// endsSoon checks that a cancelled operation waited for nothing but the word of
+// the activity that was under way, and for that no longer than the grace, so
+// that it has ended within a second.
+func (s *stage) endsSoon(id string) {
+	s.t.Helper()
+	var asked, ended time.Time
+	for _, e := range s.history(id).GetEvents() {
+		at := e.GetEventTime().AsTime()
+		switch {
+		case e.GetEventType() == enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_CANCEL_REQUESTED:
+			asked = at
+		case asked.IsZero():
+		case e.GetTimerStartedEventAttributes() != nil:
+			if d := e.GetTimerStartedEventAttributes().GetStartToFireTimeout().AsDuration(); d > 700*time.Millisecond {
+				s.t.Errorf("%s waited for %s after it was cancelled", id, d)
+			}
+		case e.GetEventType() == enumspb.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED:
+			s.t.Errorf("%s began something after it was cancelled", id)
+		}
+		ended = at
+	}
+	if took := ended.Sub(asked); asked.IsZero() || took > 3*time.Second { // a second, on a machine with nothing else to do
+		s.t.Errorf("%s ended %s after it was cancelled", id, took)
+	}
+	s.t.Logf("%s ended %s after it was cancelled", id, ended.Sub(asked))
 }
 
 // descendants are the processes that a process started, and theirs.

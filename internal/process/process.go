@@ -63,6 +63,9 @@ func Worker(ctx context.Context, o WorkerOptions) error {
 		served = workers.QueueNames()
 	}
 	fmt.Fprintf(o.Out, "holdfast worker %s serves %s; Ctrl-C drains\n", o.Version, strings.Join(served, ", "))
+	if git := w.Git(); git != "" {
+		fmt.Fprintln(o.Out, "managed Git:", git)
+	}
 	for _, gap := range c.Missing() {
 		fmt.Fprintln(o.Out, "missing for", gap)
 	}

@@ -21,6 +21,9 @@ func (p *running) announce() error {
 	fmt.Fprintf(&b, "  web UI    %s\n", cmp.Or(p.server.UIURL(), "off"))
 	fmt.Fprintf(&b, "  data      %s\n", store)
 	fmt.Fprintf(&b, "  config    %s\n", p.configName())
+	if p.worker != nil && p.worker.Git() != "" {
+		fmt.Fprintf(&b, "  git       %s\n", p.worker.Git())
+	}
 	if p.world != nil {
 		for _, s := range p.world.addresses() {
 			fmt.Fprintf(&b, "  simulated %-9s %s\n", s.name, s.url)

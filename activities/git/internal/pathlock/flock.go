@@ -16,6 +16,8 @@ func lockFile(f *os.File) (bool, error) {
 			return true, nil
 		case errors.Is(err, syscall.EWOULDBLOCK):
 			return false, nil
+		case errors.Is(err, syscall.ENOLCK): // a network file system without them
+			return false, &os.PathError{Op: "flock", Path: f.Name(), Err: errors.ErrUnsupported}
 		case !errors.Is(err, syscall.EINTR):
 			return false, &os.PathError{Op: "flock", Path: f.Name(), Err: err}
 		}

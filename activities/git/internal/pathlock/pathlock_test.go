@@ -81,6 +81,7 @@ func (w *waiter) refused(t *testing.T) {
 // lock is what the waiter gets in the end.
 func (w *waiter) lock(t *testing.T) *Lock {
 	t.Helper()
+	late := time.After(10 * time.Second)
 	for {
 		select {
 		case <-w.tries:
@@ -89,7 +90,7 @@ func (w *waiter) lock(t *testing.T) *Lock {
 				t.Fatal(w.err)
 			}
 			return l
-		case <-time.After(10 * time.Second):
+		case <-late:
 			t.Fatal("the lock was not got")
 		}
 	}
