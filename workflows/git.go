@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"go.temporal.io/sdk/workflow"
@@ -61,7 +62,7 @@ func GitClone(ctx workflow.Context, in contract.GitCloneInput) (contract.GitResu
 func GitSync(ctx workflow.Context, in contract.GitSyncInput) (contract.GitResult, error) {
 	g := newGit(policies.OpFetch, in.Timeout, in.Admission)
 	return g.execute(ctx, gitProblem(in.Validate(), in.URL, false), func(ctx workflow.Context) contract.GitResult {
-		fetched := g.read(ctx, fetchStep(contract.GitRequest{Dir: in.Dir, URL: in.URL, Ref: in.Ref, Auth: in.Auth}))
+		fetched := g.read(ctx, fetchStep(contract.GitRequest{Dir: in.Dir, URL: in.URL, Ref: branchOf(in.Ref), Auth: in.Auth}))
 		if fetched.Error != nil {
 			return fetched
 		}
@@ -208,4 +209,13 @@ func gitDetails(res contract.GitResult) string {
 		d += "\n\n" + cut(res.Error.Message, 1000)
 	}
 	return d
+}
+
+// branchOf is the full name of the branch that a sync follows: a tag of the same
+// name must not be fetched in its place.
+func branchOf(ref string) string {
+	if ref == "" || strings.HasPrefix(ref, "refs/") {
+		return ref
+	}
+	return "refs/heads/" + ref
 }

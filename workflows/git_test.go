@@ -431,3 +431,13 @@ func TestGitSync(t *testing.T) {
 		t.Errorf("no time for the fast-forward: %s", jsonOf(res))
 	}
 }
+
+// G7: a sync fetches the branch that it follows, even where a tag has its name.
+func TestGitSyncNamesItsBranch(t *testing.T) {
+	t.Parallel()
+	for ref, want := range map[string]string{"": "", "main": "refs/heads/main", "refs/heads/x": "refs/heads/x"} {
+		if got := branchOf(ref); got != want {
+			t.Errorf("branchOf(%q) is %q, want %q", ref, got, want)
+		}
+	}
+}

@@ -142,7 +142,7 @@ func (a *Activities) forward(ctx context.Context, s *forward, p *progress) (cont
 		if !behind {
 			res.Outcome = contract.OutcomeDiverged
 			res.Error = &contract.Error{
-				Reason: string(policies.ReasonConflict), Rule: "G7/diverged",
+				Reason: string(policies.ReasonConflict), Rule: "G7/diverged", Attempts: 1,
 				Message: "the checkout's branch and the remote's both have commits that the other has not; bring them together by hand, or push yours elsewhere",
 			}
 		}

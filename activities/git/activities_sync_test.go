@@ -86,7 +86,7 @@ func TestFastForwardDiverged(t *testing.T) {
 	own := w.work("own")
 	a, _ := newFakes(t, Config{})
 	res, f := forwardTo(t, a, w, "")
-	if f.Reason != "" || res.Outcome != contract.OutcomeDiverged || res.Error == nil || res.Error.Rule != "G7/diverged" || res.Head.OID != own || res.Updated != nil {
+	if f.Reason != "" || res.Outcome != contract.OutcomeDiverged || res.Error == nil || res.Error.Rule != "G7/diverged" || res.Error.Attempts != 1 || res.Head.OID != own || res.Updated != nil {
 		t.Errorf("%+v, %+v; want diverged", res, f)
 	}
 	w.at(own, "first")

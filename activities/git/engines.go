@@ -11,17 +11,37 @@ import (
 // in half of the program's time, and pushes by a request of its own that nothing
 // below can repeat (G6).
 type mixed struct {
-	engine // the git program
-	lister engine
-	pusher engine
+	*program
+	goGit engine
+}
+
+// reader is who brings objects from a remote: go-git where the program could
+// not, such as over SSH without an ssh program.
+func (m *mixed) reader(r *remote) engine {
+	if m.serves(r) {
+		return m.program
+	}
+	return m.goGit
 }
 
 func (m *mixed) lsRemote(ctx context.Context, r *remote) ([]contract.GitRef, error) {
-	return m.lister.lsRemote(ctx, r)
+	return m.goGit.lsRemote(ctx, r)
+}
+
+func (m *mixed) fetch(ctx context.Context, r *remote, c *checkout, ref string) ([]contract.GitUpdate, error) {
+	return m.reader(r).fetch(ctx, r, c, ref)
+}
+
+func (m *mixed) clone(ctx context.Context, r *remote, dir string, s cloneSpec) (contract.GitHead, error) {
+	return m.reader(r).clone(ctx, r, dir, s)
 }
 
 func (m *mixed) push(ctx context.Context, r *remote, c *checkout, p contract.GitPushIntent) error {
-	return m.pusher.push(ctx, r, c, p)
+	return m.goGit.push(ctx, r, c, p)
+}
+
+func (m *mixed) locate(ctx context.Context, r *remote, c *checkout, ref, ours string) (contract.GitLocated, error) {
+	return m.reader(r).locate(ctx, r, c, ref, ours)
 }
 
 // newEngines makes the engine that does what the configuration asks for. It
@@ -44,5 +64,5 @@ func newEngines(cfg Config) (engine, error) {
 	case cfg.Engine == EngineGit:
 		return program, nil
 	}
-	return &mixed{engine: program, lister: goGit, pusher: goGit}, nil
+	return &mixed{program: program, goGit: goGit}, nil
 }

@@ -271,6 +271,10 @@ func (n *newcomer) remoteHead(c *checkout, plan *plan) error {
 		return err
 	}
 	defer root.Close()
+	// Where there are many refs, none of them has made the directory.
+	if err := root.MkdirAll("refs/remotes/"+remoteName, 0o777); err != nil {
+		return err
+	}
 	return writeSynced(root, "refs/remotes/"+remoteName+"/HEAD", "ref: "+string(to)+"\n")
 }
 

@@ -8,9 +8,7 @@ func (a *Activities) Engines() string {
 	case *program:
 		return e.name() + " for everything"
 	case *mixed:
-		if p, ok := e.engine.(*program); ok {
-			return p.name() + " for clone, fetch and files, go-git for ls-remote and push"
-		}
+		return e.name() + " for clone, fetch and files, go-git for ls-remote and push"
 	}
 	return "go-git for everything"
 }

@@ -64,7 +64,7 @@ func checkDemoOutput(t *testing.T, said string) {
 		`> quota_exhausted, rule P4\.\S+ waited [\d.]+ s\n +waiting cannot help, so on to ` + standalone.SimFallback,
 		`= ` + string(contract.OutcomeCompleted) + `: ` + standalone.SimModel + ` asked, ` + standalone.SimFallback + ` served`,
 		`git fetch, attempt 1 of 2 +503, unavailable`,
-		`= ` + string(contract.OutcomeFetched) + `: 3 requests, 1 ref moved`,
+		`= ` + string(contract.OutcomeFetched) + `: 4 requests, 1 ref moved`,
 		`= ` + string(contract.OutcomeNeedsReview) + `: 2 requests, 2 messages, none doubled, 1 receipt`,
 		`http://127\.0\.0\.1:\d+/namespaces/default/workflows/send%2Fdemo-\w+-discord\n`,
 		`go run ./cmd/starter --address 127\.0\.0\.1:\d+ review settle demo-\w+-telegram --receipt 2`,

@@ -1,8 +1,10 @@
 package measure
 
 import (
+	"os"
 	"os/exec"
 	"testing"
+	"time"
 )
 
 // A program's own child is in its account, and what the program that started it
@@ -30,6 +32,28 @@ func TestProgram(t *testing.T) {
 	}
 	if _, err := Program(exec.Command("sh", "-c", "exit 3")); err == nil {
 		t.Error("a program that fails is no error")
+	}
+}
+
+// Another process's account grows with what it does.
+func TestSpent(t *testing.T) {
+	t.Parallel()
+	stop := Self()
+	before, err := Spent(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		after, err := Spent(os.Getpid())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if took := stop().CPU; after-before >= 50*time.Millisecond {
+			if took < 10*time.Millisecond {
+				t.Errorf("%s by one account, %s by the other", after-before, took)
+			}
+			return
+		}
 	}
 }
 

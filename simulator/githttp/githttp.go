@@ -32,7 +32,7 @@ const (
 	// OpListRefs is POST git-upload-pack with the command ls-refs, by which
 	// protocol version 2 asks for the refs. An Unread step closes after reading
 	// here, for the command is in the body.
-	OpListRefs = "git-upload-pack ls-refs"
+	OpListRefs = "ls-refs"
 	// OpPushRefs is GET info/refs?service=git-receive-pack.
 	OpPushRefs = "info/refs?service=git-receive-pack"
 	// OpReceivePack is POST git-receive-pack: the push itself.
