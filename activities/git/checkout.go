@@ -113,7 +113,7 @@ var knownExtensions = []string{"noop", "noop-v1", "preciousobjects", "partialclo
 
 // checkFormat refuses a repository that is stored in a way that we do not know.
 func checkFormat(cfg *config.Config) error {
-	switch cfg.Core.RepositoryFormatVersion {
+	switch cfg.Raw.Section("core").Option("repositoryFormatVersion") {
 	case "", "0", "1":
 	default:
 		return errFormat

@@ -8,6 +8,11 @@
 // only after the object it names is stored, and either all refs of a fetch move
 // or none.
 //
+// What go-git reads of what others wrote, it reads in a child process with a
+// limit on its memory, which is this program again: a pack that unfolds without
+// end, or a library that breaks over one, ends there. Packs are taken in by
+// internal/pack and files are written by internal/files, which trust nobody (G12).
+//
 // Whoever works in a checkout holds its lock, and so do the programs that it
 // starts; the lock ends with the last of them, not with the activity (G11). What
 // is unfinished lies below holdfast/work in the checkout, or beside the target of
