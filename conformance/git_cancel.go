@@ -191,15 +191,15 @@ func gitTwoInOne(w *gitWorld) {
 
 // G10: what a long operation does is shown: the objects and bytes of the pack.
 func gitShowsProgress(w *gitWorld) {
-	w.check(w.host.Create("much.git", 400))
+	w.check(w.host.Create("much.git", 1500))
 	dir := w.dir("a")
-	w.host.Script(simulator.Slow(20_000).On(githttp.OpUploadPack))
+	w.host.Script(simulator.Slow(100_000).On(githttp.OpUploadPack))
 	answer := w.do(w.engine.Clone, contract.GitRequest{Dir: dir, URL: w.host.RepoURL("much.git")})
 	received := false
 	for _, p := range answer.Progress {
-		received = received || p.Phase == "receiving" && p.Objects == 1600 && p.Bytes > 0
+		received = received || p.Phase == "receiving" && p.Objects == 6000 && p.Bytes > 0
 	}
 	if !received {
-		w.t.Errorf("progress %+v, want a word on 1600 objects that are being received", answer.Progress)
+		w.t.Errorf("progress %+v, want a word on 6000 objects that are being received", answer.Progress)
 	}
 }

@@ -37,7 +37,12 @@ type goGit struct {
 
 func newGoGit(t http.RoundTripper, connectTimeout time.Duration, l limits) *goGit {
 	install.Do(func() {
-		c := githttp.NewClient(&http.Client{Transport: wire{}})
+		c := githttp.NewClient(&http.Client{Transport: wire{}, CheckRedirect: func(_ *http.Request, via []*http.Request) error {
+			if len(via) > maxRedirects {
+				return errRedirect
+			}
+			return nil
+		}})
 		client.InstallProtocol("http", c)
 		client.InstallProtocol("https", c)
 		registerDialer()
