@@ -33,6 +33,7 @@ func Hostiles() []Hostile {
 		all = append(all, refused("entry "+name, dir(name, file("config"), dir("hooks", program("post-checkout")))))
 	}
 	all = append(all,
+		refused("new hook", dir(".git", dir("hooks", program("post-checkout")))),
 		refused("file named ..", file("..")),
 		refused("file named .", file(".")),
 		refused("directory ..", dir("..", dir("outside", file("file")))),

@@ -8,6 +8,7 @@ import (
 	"path"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/crypto/ssh"
 
@@ -96,6 +97,11 @@ func (c *connection) end(n int, how End) {
 		io.Copy(io.Discard, c.tcp)
 		c.left(n)
 	default:
+		// What has arrived and is not read would make a RST of the end.
+		const patience = 2 * time.Second
+		c.tcp.CloseWrite()
+		c.tcp.SetReadDeadline(time.Now().Add(patience))
+		io.Copy(io.Discard, c.tcp)
 		c.tcp.Close()
 	}
 }
