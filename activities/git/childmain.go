@@ -97,14 +97,15 @@ type childWork struct {
 // reportEvery is the time between two words on the progress.
 const reportEvery = 100 * time.Millisecond
 
+// report tells how far the work is, also when it has ended.
 func (w *childWork) report(stop <-chan struct{}) {
 	ticker := time.NewTicker(reportEvery)
 	defer ticker.Stop()
 	var last childProgress
-	for {
+	for ended := false; !ended; {
 		select {
 		case <-stop:
-			return
+			ended = true
 		case <-ticker.C:
 		}
 		p := w.progress
