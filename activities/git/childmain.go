@@ -149,17 +149,18 @@ func (w *childWork) work(ctx context.Context) (end childMessage, err error) {
 		return end, err
 	}
 	c.worktree = w.Worktree
+	begins := func() { w.say(childMessage{Begun: true}) }
 	switch w.Op {
 	case childFetch:
 		end.Updates, err = g.fetch(ctx, r, c, w.Ref)
 	case childPush:
-		err = g.pushBegun(ctx, r, c, w.Intent, func() { w.say(childMessage{Begun: true}) })
+		err = g.pushBegun(ctx, r, c, w.Intent, begins)
 	case childLocate:
 		end.Located, err = g.locate(ctx, r, c, w.Ref, w.Ours)
 	case childDescends:
 		end.Yes, err = g.descends(ctx, c, w.To, w.From)
 	case childAdvance:
-		err = g.advance(ctx, c, w.progress, w.From, w.To)
+		err = g.advanceBegun(ctx, c, w.progress, w.From, w.To, begins)
 	default:
 		err = errChildWords
 	}
