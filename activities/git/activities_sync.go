@@ -211,7 +211,8 @@ func (s *forward) land(ctx context.Context, root *os.Root) error {
 
 // isRefused reports whether an engine did not begin to bring files forward.
 func isRefused(err error) bool {
-	return errors.Is(err, errHostilePath) || errors.Is(err, errIndexLocked)
+	var untouched *untouchedError
+	return errors.As(err, &untouched) || errors.Is(err, errHostilePath) || errors.Is(err, errIndexLocked)
 }
 
 // isConflict reports whether files stood in the way.

@@ -70,7 +70,7 @@ type childClonePlan struct {
 // error.
 type childMessage struct {
 	Progress *childProgress `json:",omitempty"`
-	// Begun says that from now on a push may have left.
+	// Begun says that from now on a push may have left, or files have changed.
 	Begun bool `json:",omitempty"`
 
 	Done    bool                 `json:",omitempty"`
@@ -133,7 +133,10 @@ func (e *isolated) descends(ctx context.Context, c *checkout, tip, base string) 
 }
 
 func (e *isolated) advance(ctx context.Context, c *checkout, p *progress, from, to string) error {
-	_, err := e.run(ctx, &remote{progress: p}, c, childRequest{Op: childAdvance, From: from, To: to}, c.lock)
+	end, err := e.run(ctx, &remote{progress: p}, c, childRequest{Op: childAdvance, From: from, To: to}, c.lock)
+	if err != nil && !end.Begun {
+		return &untouchedError{err}
+	}
 	return err
 }
 

@@ -97,14 +97,15 @@ type childWork struct {
 // reportEvery is the time between two words on the progress.
 const reportEvery = 100 * time.Millisecond
 
+// report tells how far the work is, also when it has ended.
 func (w *childWork) report(stop <-chan struct{}) {
 	ticker := time.NewTicker(reportEvery)
 	defer ticker.Stop()
 	var last childProgress
-	for {
+	for ended := false; !ended; {
 		select {
 		case <-stop:
-			return
+			ended = true
 		case <-ticker.C:
 		}
 		p := w.progress
@@ -148,17 +149,18 @@ func (w *childWork) work(ctx context.Context) (end childMessage, err error) {
 		return end, err
 	}
 	c.worktree = w.Worktree
+	begins := func() { w.say(childMessage{Begun: true}) }
 	switch w.Op {
 	case childFetch:
 		end.Updates, err = g.fetch(ctx, r, c, w.Ref)
 	case childPush:
-		err = g.pushBegun(ctx, r, c, w.Intent, func() { w.say(childMessage{Begun: true}) })
+		err = g.pushBegun(ctx, r, c, w.Intent, begins)
 	case childLocate:
 		end.Located, err = g.locate(ctx, r, c, w.Ref, w.Ours)
 	case childDescends:
 		end.Yes, err = g.descends(ctx, c, w.To, w.From)
 	case childAdvance:
-		err = g.advance(ctx, c, w.progress, w.From, w.To)
+		err = g.advanceBegun(ctx, c, w.progress, w.From, w.To, begins)
 	default:
 		err = errChildWords
 	}

@@ -39,8 +39,9 @@ type engine interface {
 	descends(ctx context.Context, c *checkout, tip, base string) (bool, error)
 	// advance brings the files and the index of a checkout from one commit to
 	// another. Files that differ from both are left as they are and end it with
-	// a conflict before anything is changed. It moves no ref, and does again
-	// what it did before without harm.
+	// a conflict before anything is changed; what else fails before that may be
+	// an *untouchedError. It moves no ref, and does again what it did before
+	// without harm.
 	advance(ctx context.Context, c *checkout, p *progress, from, to string) error
 }
 

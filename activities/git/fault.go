@@ -96,6 +96,13 @@ func (e *unsentError) Error() string { return e.cause.Error() }
 
 func (e *unsentError) Unwrap() error { return e.cause }
 
+// untouchedError is an advance that failed before any file was changed.
+type untouchedError struct{ cause error }
+
+func (e *untouchedError) Error() string { return e.cause.Error() }
+
+func (e *untouchedError) Unwrap() error { return e.cause }
+
 // Answers that were cut short (G4).
 var (
 	errEmptyReply     = &wireError{"empty reply"}

@@ -20,6 +20,16 @@ import (
 // advance writes files and index itself, from the difference of the two trees,
 // under the lock that git takes on the index.
 func (g *goGit) advance(ctx context.Context, c *checkout, p *progress, from, to string) error {
+	begun := false
+	err := g.advanceBegun(ctx, c, p, from, to, func() { begun = true })
+	if err != nil && !begun {
+		return &untouchedError{err}
+	}
+	return err
+}
+
+// advanceBegun is advance, and says when it is about to change something.
+func (g *goGit) advanceBegun(ctx context.Context, c *checkout, p *progress, from, to string, begins func()) error {
 	if c.worktree == "" {
 		return errBare
 	}
@@ -36,11 +46,12 @@ func (g *goGit) advance(ctx context.Context, c *checkout, p *progress, from, to 
 		return err
 	}
 	p.enter(phaseFiles)
-	return g.write(ctx, c, p, files.Options{Cone: cone, Disk: g.limits.disk}, old, next)
+	return g.write(ctx, c, p, files.Options{Cone: cone, Disk: g.limits.disk}, old, next, begins)
 }
 
-// write brings the files of a checkout from one tree to another.
-func (g *goGit) write(ctx context.Context, c *checkout, p *progress, o files.Options, from, to plumbing.Hash) error {
+// write brings the files of a checkout from one tree to another, and says when it
+// is about to change something.
+func (g *goGit) write(ctx context.Context, c *checkout, p *progress, o files.Options, from, to plumbing.Hash, begins func()) error {
 	root, err := os.OpenRoot(c.common)
 	if err != nil {
 		return err
@@ -82,6 +93,7 @@ func (g *goGit) write(ctx context.Context, c *checkout, p *progress, o files.Opt
 	o.Planned = func(n int) {
 		p.done.Store(0)
 		p.objects.Store(int64(n))
+		begins()
 	}
 	o.Wrote = func() { p.done.Add(1) }
 	return filesError(files.Advance(ctx, o, from, to))

@@ -301,7 +301,7 @@ func (n *newcomer) checkout(ctx context.Context, g *goGit, c *checkout, p *progr
 	}
 	p.enter(phaseFiles)
 	o := files.Options{Cone: cone, Fresh: true, Disk: max(g.limits.disk-n.bytes, 1)}
-	if err := g.write(ctx, c, p, o, plumbing.ZeroHash, commit.TreeHash); err != nil {
+	if err := g.write(ctx, c, p, o, plumbing.ZeroHash, commit.TreeHash, func() {}); err != nil {
 		return contract.GitHead{}, err
 	}
 	// Nothing of ours is left in what the user gets.

@@ -66,10 +66,12 @@ func (a *Activities) resume(ctx context.Context, s *forward, p *progress) error 
 		forgetMoving(root)
 		return nil
 	}
-	if err := a.engine.advance(ctx, s.c, p, m.From, m.To); errors.Is(err, errHostilePath) {
-		forgetMoving(root) // it cannot have begun
+	err = a.engine.advance(ctx, s.c, p, m.From, m.To)
+	if isImpossible(err) {
+		forgetMoving(root) // what cannot begin now did not begin then
 		return nil
-	} else if err != nil {
+	}
+	if err != nil {
 		return err // the note stays, for the files are as they were left
 	}
 	begun := *s
@@ -77,4 +79,9 @@ func (a *Activities) resume(ctx context.Context, s *forward, p *progress) error 
 	err = begun.land(ctx, root)
 	s.from = begun.from
 	return err
+}
+
+// isImpossible reports whether a commit has files that can never be brought in.
+func isImpossible(err error) bool {
+	return isRefused(err) && (errors.Is(err, errHostilePath) || errors.Is(err, errBadTree) || errors.Is(err, errMemoryLimit))
 }

@@ -21,8 +21,17 @@ type call struct {
 	// limit is the most bytes that a list of refs may have.
 	limit int64
 
-	mu  sync.Mutex
-	err error
+	mu        sync.Mutex
+	err       error
+	redirects int
+}
+
+// sentOn counts a redirect, and reports whether it was one too many.
+func (c *call) sentOn() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.redirects++
+	return c.redirects > maxRedirects
 }
 
 type callKey struct{}
@@ -71,7 +80,9 @@ func (wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	discovery := req.Method == http.MethodGet
 	switch {
 	case resp.StatusCode >= 300 && resp.StatusCode < 400:
-		err = checkRedirect(req, resp, discovery)
+		if err = checkRedirect(req, resp, discovery); c.sentOn() {
+			err = errRedirect
+		}
 	case resp.StatusCode != http.StatusOK:
 		resp.Body = &limitedBody{body: resp.Body, reader: resp.Body, left: policies.MaxBody, end: io.EOF}
 	case !isGitAnswer(req, resp):

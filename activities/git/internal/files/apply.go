@@ -225,7 +225,7 @@ func (w *writer) create(n node, in *os.Root, name string) (err error) {
 	}()
 	written, err := io.Copy(file, r)
 	if err == nil && written != obj.Size() {
-		err = ErrDamaged
+		err = ErrMissing
 	}
 	return err
 }

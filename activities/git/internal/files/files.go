@@ -26,9 +26,10 @@ var (
 	// ErrImpossible is the error of a symbolic link that leads to what can be no
 	// path.
 	ErrImpossible = errors.New("files: a link leads to no path")
-	// ErrDamaged is the error of a tree that cannot be read.
+	// ErrDamaged is the error of a tree that cannot be read, found before anything
+	// is changed.
 	ErrDamaged = errors.New("files: a tree is damaged")
-	// ErrMissing is the error of an object that is not in the store.
+	// ErrMissing is the error of an object that is not in the store, or not whole.
 	ErrMissing = errors.New("files: an object is missing")
 	// ErrMemory and ErrDisk are the errors of trees that would take more than
 	// the limits allow.
@@ -66,8 +67,8 @@ type Options struct {
 	NoFileMode, NoSymlinks bool
 	// Memory and Disk bound what the files take, in bytes. 0 is no limit.
 	Memory, Disk int64
-	// Planned is told how many files change, Wrote that one more has. Each may be
-	// nil.
+	// Planned is told how many files change, when nothing has changed yet; Wrote,
+	// that one more has. Each may be nil.
 	Planned func(int)
 	Wrote   func()
 }
