@@ -101,17 +101,6 @@ func startAgent(dir string) (net.Listener, error) {
 // engines are those that the suite runs for.
 var engines = []string{EngineGoGit, EngineGit}
 
-// G1–G12: the suite that every Git engine passes.
-func TestConformance(t *testing.T) {
-	t.Parallel()
-	for _, engine := range engines {
-		t.Run(engine, func(t *testing.T) {
-			t.Parallel()
-			conformance.Git(t, func(t *testing.T) conformance.GitAdapter { return adapter(t, engine) })
-		})
-	}
-}
-
 // adapter is an engine as the suite sees it.
 func adapter(t *testing.T, engine string) conformance.GitAdapter {
 	t.Helper()

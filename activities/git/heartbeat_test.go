@@ -47,7 +47,7 @@ func TestProgressCountsThePack(t *testing.T) {
 	w := newWorld(t)
 	next := w.commit("second")
 	w.push("main")
-	a := newActivities(t, Config{})
+	a := newActivities(t, Config{Engine: EngineGit})
 	c, err := openCheckout(w.checkout, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -494,3 +494,16 @@ func TestCloneIsWhole(t *testing.T) {
 		}
 	}
 }
+
+// G2: a clone below a directory named as the usual data directory is none of an
+// unfinished clone; below a real staging directory it is refused.
+func TestTargetBelowDataDirectory(t *testing.T) {
+	t.Parallel()
+	for name, refused := range map[string]bool{".holdfast/checkouts/a": false, ".a.holdfast/b": true, ".a.holdfast": true} {
+		dir := filepath.Join(t.TempDir(), filepath.FromSlash(name))
+		to := target{top: filepath.Dir(dir), base: filepath.Base(dir)}
+		if err := to.check(); (err != nil) != refused {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
