@@ -148,6 +148,7 @@ func gitAdvancesPastHostile(w *gitWorld) {
 	url, dir := w.hostile(0, h), w.dir("a")
 	w.git(w.work, "clone", "-q", "--branch", "good", url, dir)
 	w.git(dir, "branch", "-q", "--set-upstream-to", "origin/main")
+	w.git(dir, "config", "fsck.hasDotgit", "ignore") // it stays in the history
 	w.fails(h.Name, w.engine.FastForward, contract.GitRequest{Dir: dir}, gitWant{reason: "format"})
 	bare := w.host.Dir("hostile0.git")
 	mended := w.git(bare, "commit-tree", "-p", "main", "-m", "mended", "good^{tree}")
