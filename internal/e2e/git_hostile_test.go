@@ -67,7 +67,7 @@ func TestGitBombs(t *testing.T) {
 		s.work()
 		for name, create := range map[string]func(string) error{
 			"delta": func(name string) error { return s.world.Git.CreateDeltaBomb(name, 20, 1<<30) },
-			"zip":   func(name string) error { return s.world.Git.CreateZipBomb(name, 4<<30) },
+			"zip":   func(name string) error { return s.world.Git.CreateZipBomb(name, 1<<30) },
 			"tree":  func(name string) error { return s.world.Git.CreateTreeBomb(name, 10, 10) },
 		} {
 			if err := create("bomb/" + name); err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 
 	"go.temporal.io/server/common/log"
 	"go.temporal.io/server/common/log/tag"
@@ -14,11 +15,12 @@ import (
 const levelSilent = slog.Level(100)
 
 // logger passes to slog what is worth an operator's eye: errors while the server
-// starts (its warnings are then about settings that are ours), warnings and
-// errors while it runs, nothing while it stops, which makes many of both.
+// starts if it does not start (else they were of parts that waited for others;
+// its warnings are then about settings that are ours), warnings and errors while
+// it runs, nothing while it stops, which makes many of both.
 type logger struct {
-	out   *slog.Logger
-	level *slog.LevelVar
+	out  *slog.Logger
+	gate *gate
 }
 
 var (
@@ -31,12 +33,9 @@ func newLogger(out *slog.Logger) logger {
 	if out == nil {
 		out = slog.New(slog.DiscardHandler)
 	}
-	level := new(slog.LevelVar)
-	level.Set(slog.LevelError)
-	return logger{out: slog.New(&gate{Handler: out.Handler(), level: level}), level: level}
+	g := &gate{level: slog.LevelError, holds: true}
+	return logger{out: slog.New(&gated{Handler: out.Handler(), gate: g}), gate: g}
 }
-
-func (l logger) setLevel(level slog.Level) { l.level.Set(level) }
 
 func (l logger) Debug(string, ...tag.Tag)           {}
 func (l logger) Info(string, ...tag.Tag)            {}
@@ -48,7 +47,7 @@ func (l logger) Fatal(msg string, tags ...tag.Tag)  { panic(&fatal{msg: msg, tag
 func (l logger) SLog() *slog.Logger                 { return l.out }
 
 func (l logger) With(tags ...tag.Tag) log.Logger {
-	return logger{out: l.out.With(attrs(tags)...), level: l.level}
+	return logger{out: l.out.With(attrs(tags)...), gate: l.gate}
 }
 
 func (l logger) log(level slog.Level, msg string, tags []tag.Tag) {
@@ -65,22 +64,77 @@ func attrs(tags []tag.Tag) []any {
 	return out
 }
 
-// gate is a handler whose least level can be changed.
+// gate decides what of a server's log passes.
 type gate struct {
+	mu    sync.Mutex
+	level slog.Level
+	// holds says that what would pass is held instead, for flush or for nobody.
+	holds bool
+	held  []func() error
+}
+
+// open lets records of a level and above pass from now on, and forgets what was
+// held.
+func (g *gate) open(level slog.Level) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.level, g.holds, g.held = level, false, nil
+}
+
+// flush passes on what was held.
+func (g *gate) flush() {
+	g.mu.Lock()
+	held := g.held
+	g.held = nil
+	g.mu.Unlock()
+	for _, pass := range held {
+		_ = pass() // a log that cannot be written has no other place to say so
+	}
+}
+
+func (g *gate) enabled(level slog.Level) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return level >= g.level
+}
+
+// hold keeps a record if the gate holds, and says whether it does.
+func (g *gate) hold(pass func() error) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.holds && len(g.held) < maxHeld {
+		g.held = append(g.held, pass)
+	}
+	return g.holds
+}
+
+// maxHeld bounds what is held of a server that fails to start again and again.
+const maxHeld = 100
+
+// gated is a handler behind a gate.
+type gated struct {
 	slog.Handler
-	level *slog.LevelVar
+	gate *gate
 }
 
-func (g *gate) Enabled(ctx context.Context, level slog.Level) bool {
-	return level >= g.level.Level() && g.Handler.Enabled(ctx, level)
+func (g *gated) Enabled(ctx context.Context, level slog.Level) bool {
+	return g.gate.enabled(level) && g.Handler.Enabled(ctx, level)
 }
 
-func (g *gate) WithAttrs(as []slog.Attr) slog.Handler {
-	return &gate{Handler: g.Handler.WithAttrs(as), level: g.level}
+func (g *gated) Handle(ctx context.Context, r slog.Record) error {
+	r = r.Clone()
+	if g.gate.hold(func() error { return g.Handler.Handle(context.WithoutCancel(ctx), r) }) {
+		return nil
+	}
+	return g.Handler.Handle(ctx, r)
 }
 
-func (g *gate) WithGroup(name string) slog.Handler {
-	return &gate{Handler: g.Handler.WithGroup(name), level: g.level}
+func (g *gated) WithAttrs(as []slog.Attr) slog.Handler {
+	return &gated{Handler: g.Handler.WithAttrs(as), gate: g.gate}
+}
+
+func (g *gated) WithGroup(name string) slog.Handler {
+	return &gated{Handler: g.Handler.WithGroup(name), gate: g.gate}
 }
 
 // fatal is what the server's Fatal and Panic calls become. While the server is

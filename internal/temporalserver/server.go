@@ -124,7 +124,7 @@ func (s *Server) UIURL() string { return s.uiURL }
 // be stopped before.
 func (s *Server) Stop() {
 	s.stop.Do(func() {
-		s.log.setLevel(levelSilent)
+		s.log.gate.open(levelSilent)
 		if s.ui != nil {
 			s.ui.Stop()
 		}
@@ -150,6 +150,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	}
 	s := &Server{namespace: o.Namespace, log: newLogger(o.Logger)}
 	if err := s.start(ctx, o); err != nil {
+		s.log.gate.flush()
 		s.Stop()
 		return nil, err
 	}
@@ -188,7 +189,7 @@ func (s *Server) start(ctx context.Context, o Options) error {
 		}
 		s.uiURL = "http://" + dialable(ui.addr).String()
 	}
-	s.log.setLevel(slog.LevelWarn)
+	s.log.gate.open(slog.LevelWarn)
 	return nil
 }
 
