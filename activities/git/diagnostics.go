@@ -27,7 +27,7 @@ type diagnostics struct {
 const (
 	// maxKept bounds each half of the text that is kept.
 	maxKept = 8 << 10
-	// maxLine bounds a line, of which the rest is dropped.
+	// maxLine bounds a line, of which the middle is dropped.
 	maxLine = 4 << 10
 )
 
@@ -39,7 +39,10 @@ func (d *diagnostics) Write(p []byte) (int, error) {
 		if end >= 0 {
 			part = p[:end]
 		}
-		d.line = append(d.line, part[:min(len(part), maxLine-len(d.line))]...)
+		d.line = append(d.line, part...)
+		if len(d.line) > maxLine {
+			d.line = append(d.line[:maxLine/2], d.line[len(d.line)-maxLine/2:]...)
+		}
 		if end < 0 {
 			break
 		}

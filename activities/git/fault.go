@@ -79,6 +79,8 @@ type programError struct {
 	exitCode int
 	// termination is "signal" where somebody else ended it, else empty.
 	termination string
+	// unsent says that it is known that the other side was asked nothing.
+	unsent bool
 	// cause is the error that is known to stand behind it; nil where its text is
 	// all that there is.
 	cause error

@@ -44,26 +44,31 @@ func TestHeartbeats(t *testing.T) {
 
 func TestProgressCountsThePack(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	next := w.commit("second")
-	w.push("main")
-	a := newActivities(t, Config{Engine: EngineGit})
-	c, err := openCheckout(w.checkout, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.close()
-	p := &progress{}
-	r, err := a.remote(t.Context(), w.url(), "", p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	moved, err := a.engine.fetch(t.Context(), r, c, "")
-	if err != nil || len(moved) != 1 || moved[0].New != next {
-		t.Fatalf("fetch: %v, %v", moved, err)
-	}
-	// A commit, its tree and its file.
-	if got := p.snapshot(); got.Phase != "refs" || got.Objects != 3 || got.Bytes < 100 {
-		t.Errorf("progress %+v, want refs, 3 objects and their bytes", got)
+	for _, engine := range []string{EngineGoGit, EngineGit} {
+		t.Run(engine, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			next := w.commit("second")
+			w.push("main")
+			a := newActivities(t, Config{Engine: engine})
+			c, err := openCheckout(w.checkout, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.close()
+			p := &progress{}
+			r, err := a.remote(t.Context(), w.url(), "", p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			moved, err := a.engine.fetch(t.Context(), r, c, "")
+			if err != nil || len(moved) != 1 || moved[0].New != next {
+				t.Fatalf("fetch: %v, %v", moved, err)
+			}
+			// A commit, its tree and its file.
+			if got := p.snapshot(); got.Phase != "refs" || got.Objects != 3 || got.Bytes < 100 {
+				t.Errorf("progress %+v, want refs, 3 objects and their bytes", got)
+			}
+		})
 	}
 }

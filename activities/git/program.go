@@ -153,7 +153,7 @@ func (g *program) list(ctx context.Context, r *remote, before []string, behind .
 	if err != nil {
 		return nil, err
 	}
-	out := &limitedBuffer{limit: MaxOutput}
+	out := &limitedBuffer{limit: MaxOutput, full: errOutputLimit}
 	args := slices.Concat([]string{"ls-remote"}, before, []string{"--", url}, behind)
 	err = g.run(ctx, job{args: args, gitDir: noRepository, remote: r, stdout: out, patience: readPatience})
 	return out.kept, err
@@ -163,11 +163,12 @@ func (g *program) list(ctx context.Context, r *remote, before []string, behind .
 type limitedBuffer struct {
 	kept  []byte
 	limit int
+	full  error // what a write beyond the limit fails with
 }
 
 func (b *limitedBuffer) Write(p []byte) (int, error) {
 	if len(b.kept)+len(p) > b.limit {
-		return 0, errOutputLimit
+		return 0, b.full
 	}
 	b.kept = append(b.kept, p...)
 	return len(p), nil

@@ -27,9 +27,14 @@ func (g *program) push(ctx context.Context, r *remote, c *checkout, p contract.G
 		return &unsentError{err}
 	}
 	defer s.remove()
+	if r.Transport == policies.GitSSH {
+		if err := g.checkSSH(r); err != nil {
+			return &unsentError{err}
+		}
+	}
 	r.progress.enter(phaseConnect)
-	out := &limitedBuffer{limit: MaxOutput}
-	sent := true // by SSH nobody sees it
+	out := &limitedBuffer{limit: MaxOutput, full: errOutputLimit}
+	sent := r.Transport != policies.GitHTTP // until the relay says so
 	err = g.run(ctx, job{
 		args: []string{
 			"push", "--porcelain", "--no-verify", "--no-signed", "--progress", "--no-recurse-submodules",
@@ -44,8 +49,8 @@ func (g *program) push(ctx context.Context, r *remote, c *checkout, p contract.G
 	if refused := refusedPush(out.kept); refused != nil {
 		return refused
 	}
-	var local *localError
-	if !sent || r.Transport == policies.GitSSH && errors.As(err, &local) && local.rule == "G9/ssh" {
+	var failed *programError
+	if !sent || errors.As(err, &failed) && failed.unsent {
 		return &unsentError{err}
 	}
 	return err

@@ -61,7 +61,12 @@ func (g *program) run(ctx context.Context, j job) (err error) {
 	if j.progress == nil {
 		j.progress = &progress{}
 	}
-	env, relay, err := g.prepare(ctx, j)
+	words, err := newSSHLog(j)
+	if err != nil {
+		return err
+	}
+	defer words.remove()
+	env, relay, err := g.prepare(ctx, j, words)
 	if err != nil {
 		return err
 	}
@@ -91,12 +96,15 @@ func (g *program) run(ctx context.Context, j job) (err error) {
 	case failure == nil && result.End == spawn.Exited && result.ExitCode == 0:
 		return nil
 	}
-	return programFailed(result, scrub(diag.text(), j.remote), failure)
+	said := words.text()
+	failed := programFailed(result, scrub(said+diag.text(), j.remote), failure)
+	failed.unsent = beforeSession.MatchString(said)
+	return failed
 }
 
 // prepare makes the environment of a run and, for a remote over HTTP, starts the
 // relay to it.
-func (g *program) prepare(ctx context.Context, j job) (env []string, y *relay, err error) {
+func (g *program) prepare(ctx context.Context, j job, words *sshLog) (env []string, y *relay, err error) {
 	settings := append(g.settings(), j.settings...)
 	env = g.environment()
 	if j.gitDir != "" {
@@ -106,7 +114,7 @@ func (g *program) prepare(ctx context.Context, j job) (env []string, y *relay, e
 		env = append(env, "GIT_WORK_TREE="+j.workTree, "GIT_INDEX_FILE="+j.index)
 	}
 	if j.remote != nil && j.remote.Transport == policies.GitSSH {
-		ssh, err := g.sshEnvironment(j.remote)
+		ssh, err := g.sshEnvironment(j.remote, words)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -168,7 +176,7 @@ func inherited(lock *os.File) []*os.File {
 
 // programFailed says how the git program failed, and what stands behind it if
 // that is known.
-func programFailed(result spawn.Result, stderr string, cause error) error {
+func programFailed(result spawn.Result, stderr string, cause error) *programError {
 	err := &programError{stderr: stderr, exitCode: result.ExitCode, cause: cause}
 	if result.End == spawn.Signalled || diedText.MatchString(stderr) {
 		err.termination = "signal"
@@ -200,6 +208,9 @@ var programTexts = []struct {
 	means error
 }{
 	{regexp.MustCompile(`expected flush after ref listing`), errEarlyEOF},
+	// A pack that ends before its header does, or has another one.
+	{regexp.MustCompile(`protocol error: bad pack header`), errEarlyEOF},
+	{regexp.MustCompile(`did not send all necessary objects|did not receive expected object`), errMissingObjects},
 	{regexp.MustCompile(`invalid ls-refs response|bad line length|protocol error|invalid packet`), errProtocol},
 	{regexp.MustCompile(`Host key verification failed|REMOTE HOST IDENTIFICATION HAS CHANGED`), errHostKey},
 	{regexp.MustCompile(`UNPROTECTED PRIVATE KEY FILE`), refuse(policies.ReasonAuth, "G9/profile",
@@ -209,7 +220,9 @@ var programTexts = []struct {
 	{regexp.MustCompile(`would clobber existing tag`), errTagDiffers},
 	{regexp.MustCompile(`\[rejected\].*\(non-fast-forward\)`), errDiverged},
 	{regexp.MustCompile(`exists; cannot create|some local refs could not be updated; try running`), errRefNames},
-	{regexp.MustCompile(`error: invalid path '|fatal: .*is beyond a symbolic link`), errHostilePath},
+	{regexp.MustCompile(`error: invalid path '|fatal: .*is beyond a symbolic link|Untracked working tree file '(?:[^'\n]*/)?\.git(?:/[^'\n]*)?' would be`), errHostilePath},
+	// Of a path that is too long git may say no more than its beginning.
+	{regexp.MustCompile(`(?m): File name too long$|cannot create directory at '[^'\n]{1000}`), errOddPath},
 	{regexp.MustCompile(`local changes to the following files would be overwritten|untracked working tree files would be (?:overwritten|removed)|not uptodate\. Cannot merge|would lose untracked files`), errLocalChanges},
 	{regexp.MustCompile(`detected dubious ownership|is owned by someone else`), refuse(policies.ReasonPermission, "G12/owner",
 		"the repository belongs to another user of this machine, so git refuses it; run the worker as its owner")},
@@ -218,7 +231,7 @@ var programTexts = []struct {
 // badPack is of a pack that is damaged, unless it was only cut short, or there was
 // no room for it.
 var (
-	badPack    = regexp.MustCompile(`pack has bad object|pack is corrupted|inflate returned|unresolved delta|invalid index-pack output|SHA1 COLLISION|bad pack header|pack signature mismatch`)
+	badPack    = regexp.MustCompile(`pack has bad object|pack is corrupted|inflate returned|unresolved delta|invalid index-pack output|SHA1 COLLISION|pack signature mismatch`)
 	unfinished = regexp.MustCompile(`(?i)early EOF|unexpected disconnect|hung up|no space left|quota`)
 )
 

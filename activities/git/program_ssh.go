@@ -2,9 +2,11 @@ package git
 
 import (
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -18,7 +20,7 @@ import (
 // sshEnvironment is how the git program reaches a remote by SSH: with the key or
 // the agent of the auth profile and nothing else, to hosts that are known, and
 // without a question.
-func (g *program) sshEnvironment(r *remote) ([]string, error) {
+func (g *program) sshEnvironment(r *remote, words *sshLog) ([]string, error) {
 	if err := g.checkSSH(r); err != nil {
 		return nil, err
 	}
@@ -51,7 +53,7 @@ func (g *program) sshEnvironment(r *remote) ([]string, error) {
 		options = append(options, "IdentityFile=none")
 		env = append(env, "SSH_AUTH_SOCK="+os.Getenv("SSH_AUTH_SOCK"))
 	}
-	command := "ssh -F none"
+	command := "ssh -F none -E " + shellQuote(words.name)
 	for _, option := range options {
 		command += " -o " + shellQuote(option)
 	}
@@ -124,3 +126,50 @@ func quoteFiles(files []string) string {
 
 // shellQuote makes one word of the shell.
 func shellQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+
+// sshLog is where ssh writes what it has to say itself, apart from what the other
+// side says through it.
+type sshLog struct{ name string }
+
+// newSSHLog makes the log of a run; one that needs no ssh has none.
+func newSSHLog(j job) (*sshLog, error) {
+	if j.remote == nil || j.remote.Transport != policies.GitSSH {
+		return &sshLog{}, nil
+	}
+	dir := j.gitDir // of our own, and removed with what a killed worker leaves
+	if dir == noRepository {
+		dir = ""
+	}
+	f, err := os.CreateTemp(dir, "holdfast-ssh-")
+	if err != nil {
+		return nil, err
+	}
+	return &sshLog{f.Name()}, f.Close()
+}
+
+// text is the beginning of what was written.
+func (l *sshLog) text() string {
+	if l.name == "" {
+		return ""
+	}
+	f, err := os.Open(l.name)
+	if err != nil {
+		return "" // git's own words tell less, but something
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxKept))
+	if err != nil {
+		return ""
+	}
+	return string(text)
+}
+
+func (l *sshLog) remove() {
+	if l.name != "" {
+		os.Remove(l.name)
+	}
+}
+
+// beforeSession is what ssh says of a connection on which it asked for nothing
+// yet.
+var beforeSession = regexp.MustCompile(`(?m)^(?:ssh: |kex_exchange_identification: |Connection timed out during banner exchange|Unable to negotiate with |Host key verification failed\.|.*: Permission denied \([a-z,-]+\)\.)|REMOTE HOST IDENTIFICATION HAS CHANGED`)

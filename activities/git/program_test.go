@@ -236,7 +236,7 @@ func TestProgramCredentials(t *testing.T) {
 	if err != nil || !bytes.Contains(config, []byte("url = "+server.RepoURL("repo.git")+"\n")) || bytes.Contains(config, []byte(encoded)) {
 		t.Errorf("the configuration (%v):\n%s", err, config)
 	}
-	env, y, err := g.prepare(ctx, job{args: []string{"fetch"}, remote: remoteAt(t, server.RepoURL("repo.git"), good)})
+	env, y, err := g.prepare(ctx, job{args: []string{"fetch"}, remote: remoteAt(t, server.RepoURL("repo.git"), good)}, &sshLog{})
 	if err != nil {
 		t.Fatal(err)
 	}
