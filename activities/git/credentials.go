@@ -1,6 +1,7 @@
 package git
 
 import (
+	"context"
 	"errors"
 	"net"
 	"os"
@@ -8,6 +9,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/transport"
 	githttp "github.com/go-git/go-git/v5/plumbing/transport/http"
 	gitssh "github.com/go-git/go-git/v5/plumbing/transport/ssh"
+	sshagent "github.com/xanzy/ssh-agent"
 	"golang.org/x/crypto/ssh"
 
 	"github.com/holdfast-dev/holdfast/policies"
@@ -99,21 +101,22 @@ func (a sshAuth) String() string                           { return "ssh" }
 func (a sshAuth) ClientConfig() (*ssh.ClientConfig, error) { return a.config, nil }
 
 // sshAuth makes the login for a remote. Without an auth profile the agent is
-// used if there is one.
-func (c Credentials) sshAuth(user, hostPort string) (transport.AuthMethod, error) {
+// used if there is one. release ends what the login needs, and is called once
+// somebody has logged in; ctx bounds it.
+func (c Credentials) sshAuth(ctx context.Context, user, hostPort string) (auth transport.AuthMethod, release func(), err error) {
 	if c.Username != "" {
 		user = c.Username
 	}
 	if user == "" {
 		user = gitssh.DefaultUsername
 	}
-	method, err := c.sshMethod(user)
-	if err != nil {
-		return nil, err
-	}
 	known, err := gitssh.NewKnownHostsDb(c.KnownHosts...)
 	if err != nil {
-		return nil, refuse(policies.ReasonTLS, "G3/host_key", "no known_hosts file could be read; list the host's key in one and name it in the auth profile")
+		return nil, nil, refuse(policies.ReasonTLS, "G3/host_key", "no known_hosts file could be read; list the host's key in one and name it in the auth profile")
+	}
+	method, release, err := c.sshMethod(ctx, user)
+	if err != nil {
+		return nil, nil, err
 	}
 	check := known.HostKeyCallback()
 	return sshAuth{&ssh.ClientConfig{
@@ -126,23 +129,31 @@ func (c Credentials) sshAuth(user, hostPort string) (transport.AuthMethod, error
 			return nil
 		},
 		HostKeyAlgorithms: known.HostKeyAlgorithms(hostPort),
-	}}, nil
+	}}, release, nil
 }
 
-func (c Credentials) sshMethod(user string) (ssh.AuthMethod, error) {
+func (c Credentials) sshMethod(ctx context.Context, user string) (method ssh.AuthMethod, release func(), err error) {
 	if c.Kind == CredentialSSHKey {
 		keys, err := gitssh.NewPublicKeysFromFile(user, c.KeyFile, c.Secret)
 		if err != nil {
-			return nil, refuse(policies.ReasonAuth, "G9/profile", "the SSH key of the auth profile could not be read; check its path and passphrase")
+			return nil, nil, errKeyFile
 		}
-		return ssh.PublicKeys(keys.Signer), nil
+		return ssh.PublicKeys(keys.Signer), func() {}, nil
 	}
 	if os.Getenv("SSH_AUTH_SOCK") == "" {
-		return nil, refuse(policies.ReasonAuth, "G9/profile", "there is no SSH agent; name an auth profile of kind ssh_key with --auth")
+		return nil, nil, errNoAgent
 	}
-	agent, err := gitssh.NewSSHAgentAuth(user)
+	agent, conn, err := sshagent.New()
 	if err != nil {
-		return nil, refuse(policies.ReasonAuth, "G9/profile", "the SSH agent did not answer; start it or name an auth profile of kind ssh_key with --auth")
+		return nil, nil, refuse(policies.ReasonAuth, "G9/profile", "the SSH agent did not answer; start it or name an auth profile of kind ssh_key with --auth")
 	}
-	return ssh.PublicKeysCallback(agent.Callback), nil
+	if conn == nil {
+		return ssh.PublicKeysCallback(agent.Signers), func() {}, nil
+	}
+	// An agent may wait for its owner to confirm the use of a key.
+	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	return ssh.PublicKeysCallback(agent.Signers), func() {
+		stop()
+		conn.Close()
+	}, nil
 }

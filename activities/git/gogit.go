@@ -199,12 +199,13 @@ func (g *goGit) authorize(ctx context.Context, r *remote, endpoint *transport.En
 		if port == 0 {
 			port = 22
 		}
-		auth, err := r.creds.sshAuth(r.User, net.JoinHostPort(strings.Trim(endpoint.Host, "[]"), strconv.Itoa(port)))
+		auth, end, err := r.creds.sshAuth(ctx, r.User, net.JoinHostPort(strings.Trim(endpoint.Host, "[]"), strconv.Itoa(port)))
 		if err != nil {
 			return nil, nil, err
 		}
-		endpoint.Proxy.URL, release = dialWithin(ctx, g.connectTimeout)
-		return auth, release, nil
+		proxy, forget := dialWithin(ctx, g.connectTimeout)
+		endpoint.Proxy.URL = proxy
+		return auth, func() { forget(); end() }, nil
 	}
 	return nil, func() {}, nil
 }
