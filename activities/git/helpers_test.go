@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"io"
-	stdlog "log"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -29,14 +28,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	reset, err := setOutside()
-	if err != nil {
-		stdlog.Fatal(err)
-	}
-	goleak.VerifyTestMain(m, goleak.IgnoreCurrent(), goleak.Cleanup(func(code int) {
-		reset()
-		os.Exit(code)
-	}))
+	goleak.VerifyTestMain(m, goleak.IgnoreCurrent())
 }
 
 // run runs the git program, away from anyone's configuration.

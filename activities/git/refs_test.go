@@ -245,7 +245,7 @@ func TestDamagedPackedRefs(t *testing.T) {
 }
 
 // G12: many refs are copied, looked up and added to in memory that grows little
-// with them; a million are seen by TestConformanceBig.
+// with them; a million are seen by TestGitConformanceBig.
 func TestManyRefs(t *testing.T) {
 	w := newWorld(t)
 	first := w.refs()["refs/heads/main"]

@@ -184,10 +184,10 @@ func TestWhoImportsTheSimulator(t *testing.T) {
 	t.Parallel()
 	got := reach(load(t), func(imported string) bool {
 		path, own := ours(imported)
-		return own && in(path, "simulator", "conformance", "internal/activitytest", "internal/gitbench")
+		return own && in(path, "simulator", "conformance", "internal/activitytest", "internal/enginetest", "internal/gitbench")
 	}, false)
 	for path := range got {
-		if !in(path, "simulator", "conformance", "internal/gitbench", "internal/standalone", "internal/demo", "cmd/standalone") {
+		if !in(path, "simulator", "conformance", "internal/enginetest", "internal/gitbench", "internal/standalone", "internal/demo", "cmd/standalone") {
 			t.Errorf("%s imports a simulator, or what is for tests, into the product", path)
 		}
 	}

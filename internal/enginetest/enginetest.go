@@ -1,9 +1,13 @@
-package git
+// Package enginetest shows the Git engines to the suite that each of them passes.
+// It is only imported by tests, one package for each engine, which run beside
+// each other.
+package enginetest
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
+	stdlog "log"
 	"log/slog"
 	"net"
 	"os"
@@ -17,9 +21,11 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/worker"
+	"go.uber.org/goleak"
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/agent"
 
+	"github.com/holdfast-dev/holdfast/activities/git"
 	"github.com/holdfast-dev/holdfast/conformance"
 	"github.com/holdfast-dev/holdfast/contract"
 	"github.com/holdfast-dev/holdfast/failure"
@@ -98,8 +104,28 @@ func startAgent(dir string) (net.Listener, error) {
 	return l, nil
 }
 
-// engines are those that the suite runs for.
-var engines = []string{EngineGoGit, EngineGit}
+// Main runs the tests of an engine, and finds what they leave running.
+func Main(m *testing.M) {
+	reset, err := setOutside()
+	if err != nil {
+		stdlog.Fatal(err)
+	}
+	goleak.VerifyTestMain(m, goleak.IgnoreCurrent(), goleak.Cleanup(func(code int) {
+		reset()
+		os.Exit(code)
+	}))
+}
+
+// Run runs the suite for an engine (G1–G12).
+func Run(t *testing.T, engine string) {
+	conformance.Git(t, func(t *testing.T) conformance.GitAdapter { return adapter(t, engine) })
+}
+
+// RunBig runs what takes minutes, and memory and disk that a test beside it would
+// miss: a million refs, bombs and many files (G12, Q4).
+func RunBig(t *testing.T, engine string) {
+	conformance.GitBig(t, func(t *testing.T) conformance.GitAdapter { return adapter(t, engine) })
+}
 
 // adapter is an engine as the suite sees it.
 func adapter(t *testing.T, engine string) conformance.GitAdapter {
@@ -109,21 +135,24 @@ func adapter(t *testing.T, engine string) conformance.GitAdapter {
 		t.Fatal(err)
 	}
 	var mu sync.Mutex
-	profiles := map[string]Credentials{}
-	a := newActivities(t, Config{
+	profiles := map[string]git.Credentials{}
+	a, err := git.New(git.Config{
 		Engine: engine,
 		Roots:  []string{root},
-		Limits: Limits{Memory: 512 << 20, Disk: 1 << 30},
-		Auth: func(_ context.Context, name string) (Credentials, error) {
+		Limits: git.Limits{Memory: 512 << 20, Disk: 1 << 30},
+		Auth: func(_ context.Context, name string) (git.Credentials, error) {
 			mu.Lock()
 			defer mu.Unlock()
 			c, ok := profiles[name]
 			if !ok {
-				return Credentials{}, ErrUnknownProfile
+				return git.Credentials{}, git.ErrUnknownProfile
 			}
 			return c, nil
 		},
 	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
@@ -132,7 +161,7 @@ func adapter(t *testing.T, engine string) conformance.GitAdapter {
 		}
 	})
 	return conformance.GitAdapter{
-		Root: root, Authority: outside.authority, AgentKey: outside.agentKey, NoPassphrases: engine == EngineGit,
+		Root: root, Authority: outside.authority, AgentKey: outside.agentKey, NoPassphrases: engine == git.EngineGit,
 		AddAuth: func(name string, auth conformance.GitAuth) {
 			mu.Lock()
 			defer mu.Unlock()
@@ -148,16 +177,16 @@ func adapter(t *testing.T, engine string) conformance.GitAdapter {
 	}
 }
 
-func credentials(auth conformance.GitAuth) Credentials {
+func credentials(auth conformance.GitAuth) git.Credentials {
 	switch {
 	case auth.Token != "":
-		return Credentials{Kind: CredentialToken, Username: auth.Username, Secret: auth.Token}
+		return git.Credentials{Kind: git.CredentialToken, Username: auth.Username, Secret: auth.Token}
 	case auth.Password != "":
-		return Credentials{Kind: CredentialBasic, Username: auth.Username, Secret: auth.Password}
+		return git.Credentials{Kind: git.CredentialBasic, Username: auth.Username, Secret: auth.Password}
 	case auth.KeyFile != "":
-		return Credentials{Kind: CredentialSSHKey, KeyFile: auth.KeyFile, Secret: auth.Passphrase, KnownHosts: auth.KnownHosts}
+		return git.Credentials{Kind: git.CredentialSSHKey, KeyFile: auth.KeyFile, Secret: auth.Passphrase, KnownHosts: auth.KnownHosts}
 	}
-	return Credentials{Kind: CredentialSSHAgent, KnownHosts: auth.KnownHosts}
+	return git.Credentials{Kind: git.CredentialSSHAgent, KnownHosts: auth.KnownHosts}
 }
 
 // calls makes one attempt of an activity as the server would.
@@ -226,7 +255,7 @@ type beatsOutbound struct {
 }
 
 func (o *beatsOutbound) RecordHeartbeat(ctx context.Context, details ...any) {
-	if p, ok := details[0].(Progress); ok {
+	if p, ok := details[0].(git.Progress); ok {
 		o.beats.mu.Lock()
 		o.beats.seen = append(o.beats.seen, conformance.GitProgress(p))
 		o.beats.mu.Unlock()

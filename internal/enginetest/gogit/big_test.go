@@ -1,0 +1,15 @@
+//go:build big
+
+package gogit
+
+import (
+	"testing"
+
+	"github.com/holdfast-dev/holdfast/activities/git"
+	"github.com/holdfast-dev/holdfast/internal/enginetest"
+)
+
+// G12, Q4: a million refs, bombs and many files. It takes minutes:
+//
+//	go test -tags big -run TestGitConformanceBig -timeout 60m ./internal/enginetest/gogit
+func TestGitConformanceBig(t *testing.T) { enginetest.RunBig(t, git.EngineGoGit) }
