@@ -110,13 +110,14 @@ func (c Credentials) sshAuth(ctx context.Context, user, hostPort string) (auth t
 	if user == "" {
 		user = gitssh.DefaultUsername
 	}
-	known, err := gitssh.NewKnownHostsDb(c.KnownHosts...)
-	if err != nil {
-		return nil, nil, refuse(policies.ReasonTLS, "G3/host_key", "no known_hosts file could be read; list the host's key in one and name it in the auth profile")
-	}
 	method, release, err := c.sshMethod(ctx, user)
 	if err != nil {
 		return nil, nil, err
+	}
+	known, err := gitssh.NewKnownHostsDb(c.KnownHosts...)
+	if err != nil {
+		release()
+		return nil, nil, refuse(policies.ReasonTLS, "G3/host_key", "no known_hosts file could be read; list the host's key in one and name it in the auth profile")
 	}
 	check := known.HostKeyCallback()
 	return sshAuth{&ssh.ClientConfig{

@@ -58,7 +58,7 @@ var (
 	errLeaseLost    = refuse(policies.ReasonConflict, "G6/lease", "the remote's ref is not what the push expected, so nothing was replaced; fetch, and decide anew")
 	errPushRefused  = refuse(policies.ReasonPermission, "G6/refused", "the remote refused the push by a rule of its own, such as a hook or a protected branch; see the rules of its host")
 	errObjectLimit  = refuse(policies.ReasonOutputLimit, "G12/objects", "the pack holds more objects than git.limits.objects allows; raise that limit, or bring less of the history with --depth")
-	errMemoryLimit  = refuse(policies.ReasonOutputLimit, "G12/memory", "the repository needs more memory than git.limits.memory allows; raise that limit, or bring less of the history with --depth")
+	errMemoryLimit  = refuse(policies.ReasonOutputLimit, "G12/memory", "the repository needs more memory than git.limits.memory allows; raise that limit, or bring less with --single-branch or --depth")
 	errDiskLimit    = refuse(policies.ReasonNoSpace, "G12/disk", "the repository needs more disk than git.limits.disk allows; raise that limit, or bring less of the history with --depth")
 	errProtocol     = refuse(policies.ReasonFormat, "G3/protocol", "the remote did not answer as a Git server does; check the URL, and the repository at its host")
 	errRefName      = refuse(policies.ReasonFormat, "G12/ref_name", "the remote has a ref whose name git does not allow; have its owner delete it, or fetch one branch with --ref")
