@@ -19,13 +19,6 @@ func BenchmarkGit(b *testing.B) {
 	compareAll(b, f, f.Commits(b))
 }
 
-// BenchmarkMillionRefs does the same on a repository with a million refs. It is
-// about memory (Q4: 512 MB). Run it with -benchtime 1x.
-func BenchmarkMillionRefs(b *testing.B) {
-	f := gitbench.Start(b)
-	compareAll(b, f, f.MillionRefs(b))
-}
-
 func compareAll(b *testing.B, f *gitbench.Forge, operations []gitbench.Operation) {
 	for _, o := range operations {
 		for _, engine := range gitbench.Engines {

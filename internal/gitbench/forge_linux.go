@@ -5,7 +5,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/contract"
@@ -57,20 +56,6 @@ func (f *Forge) Commits(b *testing.B) []Operation {
 	f.commit(b, later)
 	f.repack(b)
 	return operations(behind, f.clone(b))
-}
-
-// MillionRefs makes a repository with a million branches. What is measured is a
-// clone, a fetch of one branch that has moved, a fetch of nothing, and a list of
-// the refs, which is too long to be taken (G3).
-func (f *Forge) MillionRefs(b *testing.B) []Operation {
-	b.Helper()
-	f.create(b, 1000)
-	f.branches(b, 1_000_000)
-	behind := f.clone(b)
-	f.commit(b, 1)
-	all := operations(behind, f.clone(b))
-	all[len(all)-1].Outcome = contract.OutcomeFailed
-	return all
 }
 
 // Operation is what is measured.
@@ -141,22 +126,6 @@ func (f *Forge) commit(b *testing.B, n int) {
 func (f *Forge) repack(b *testing.B) {
 	b.Helper()
 	output(b, "-C", f.server.Dir(repository), "repack", "-adq", "--write-bitmap-index")
-}
-
-// branches gives the repository n branches more, at the commits of main.
-func (f *Forge) branches(b *testing.B, n int) {
-	b.Helper()
-	dir := f.server.Dir(repository)
-	commits := strings.Fields(output(b, "-C", dir, "rev-list", "main"))
-	var packed strings.Builder
-	packed.WriteString("# pack-refs with: peeled fully-peeled sorted \n")
-	for i := range n {
-		fmt.Fprintf(&packed, "%s refs/heads/branch-%07d\n", commits[i%len(commits)], i)
-	}
-	fmt.Fprintf(&packed, "%s refs/heads/main\n", commits[0])
-	if err := os.WriteFile(filepath.Join(dir, "packed-refs"), []byte(packed.String()), 0o644); err != nil {
-		b.Fatal(err)
-	}
 }
 
 func (f *Forge) clone(b *testing.B) string {
