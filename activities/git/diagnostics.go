@@ -9,8 +9,8 @@ import (
 
 // diagnostics takes what the git program writes to standard error. Its progress
 // becomes a progress; of the rest the beginning and the end are kept, to be
-// judged. What the other side said through the program ("remote: …") is dropped:
-// it can hold any word.
+// judged. Of what the other side says through the program ("remote: …") nothing
+// is taken but the numbers of its own progress: it can hold any word.
 type diagnostics struct {
 	progress *progress
 	// bytes says that the bytes are counted here, for nobody else sees them.
@@ -56,7 +56,11 @@ func (d *diagnostics) Write(p []byte) (int, error) {
 func (d *diagnostics) take() {
 	line := d.line
 	d.line = d.line[:0]
-	if len(bytes.TrimSpace(line)) == 0 || bytes.HasPrefix(line, []byte("remote: ")) || d.progressed(line) {
+	if said, ok := bytes.CutPrefix(line, []byte("remote: ")); ok {
+		d.prepared(said)
+		return
+	}
+	if len(bytes.TrimSpace(line)) == 0 || d.progressed(line) {
 		return
 	}
 	if room := maxKept - d.head.Len(); room > len(line) && len(d.tail) == 0 {
@@ -118,6 +122,24 @@ func (d *diagnostics) progressed(line []byte) bool {
 		d.exceed(errObjectLimit)
 	}
 	return true
+}
+
+// prepared reads what the remote says of the pack that it makes, which can take as
+// long as the transfer: two numbers, until the pack begins to come.
+func (d *diagnostics) prepared(line []byte) {
+	m := progressLine.FindSubmatch(line)
+	at := d.progress.phase.Load()
+	if m == nil || len(m[3]) == 0 || at != phaseListing && at != phasePreparing {
+		return
+	}
+	switch string(m[1]) {
+	case "Counting objects", "Compressing objects":
+		done, _ := strconv.ParseInt(string(m[2]), 10, 64)
+		total, _ := strconv.ParseInt(string(m[3]), 10, 64)
+		d.progress.enter(phasePreparing)
+		d.progress.objects.Store(total)
+		d.progress.done.Store(done)
+	}
 }
 
 // scrub takes the remote's address out of what the git program said: it can hold

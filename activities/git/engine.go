@@ -126,9 +126,10 @@ const (
 	phaseResolving
 	phaseFiles
 	phaseSending
+	phasePreparing // the remote makes the pack
 )
 
-var phaseNames = [...]string{"connect", "listing", "receiving", "refs", "waiting for the lock", "resolving", "files", "sending"}
+var phaseNames = [...]string{"connect", "listing", "receiving", "refs", "waiting for the lock", "resolving", "files", "sending", "waiting for the remote's pack"}
 
 // Progress is what a heartbeat of a Git activity carries (G10).
 type Progress struct {

@@ -358,6 +358,11 @@ func TestDiagnostics(t *testing.T) {
 			d.Write([]byte{b})
 		}
 	}
+	p.enter(phaseListing)
+	say("remote: Compressing objects:  30% (3/10)\rremote: bad words: 99% (9/9)\r")
+	if diff := cmp.Diff(Progress{Phase: "waiting for the remote's pack", Objects: 10, Done: 3}, p.snapshot()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
 	say("remote: fatal: no space left on device\nfatal: first\nremote: Counting objects: 100% (9/9), done.\rReceiving objects:  45% (450/1000), 1.50 MiB | 3.00 MiB/s\r")
 	want := Progress{Phase: "receiving", Objects: 1000, Done: 450, Bytes: 3 << 19}
 	if diff := cmp.Diff(want, p.snapshot()); diff != "" {
