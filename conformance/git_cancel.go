@@ -81,7 +81,7 @@ func gitCancelled(w *gitWorld) {
 		w.host.Reset()
 		w.host.Script(tc.step.Always()) // version 2 may negotiate in a request of its own
 		w.cancelled(what, tc.call, tc.in, func(ctx context.Context) error {
-			_, err := w.host.Ledger().WaitRequests(ctx, tc.step.Match, 1)
+			_, err := w.host.Ledger().WaitMet(ctx, tc.step.Note)
 			return err
 		})
 		w.gone(what, tc.step)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 )
@@ -154,6 +155,22 @@ func (l *Ledger) WaitRequests(ctx context.Context, op string, n int) ([]Request,
 	err := l.wait(ctx, func() bool { found = l.find(op); return len(found) >= n })
 	if err != nil {
 		return found, fmt.Errorf("%d of %d requests of %q arrived: %w", len(found), n, op, err)
+	}
+	return found, nil
+}
+
+// WaitMet waits until a request has met a step of this note and returns it.
+func (l *Ledger) WaitMet(ctx context.Context, note string) (Request, error) {
+	var found Request
+	err := l.wait(ctx, func() bool {
+		i := slices.IndexFunc(l.requests, func(r Request) bool { return r.Step == note })
+		if i >= 0 {
+			found = l.requests[i]
+		}
+		return i >= 0
+	})
+	if err != nil {
+		return found, fmt.Errorf("no request met %q: %w", note, err)
 	}
 	return found, nil
 }
