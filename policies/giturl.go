@@ -48,7 +48,7 @@ var (
 func ParseGitURL(raw string) (GitURL, error) {
 	switch {
 	case strings.TrimSpace(raw) == "":
-		return GitURL{}, &GitURLError{problem: "the remote's URL is empty; give one with --url"}
+		return GitURL{}, &GitURLError{problem: "the remote's URL is empty; name one"}
 	case strings.HasPrefix(raw, "-") || strings.ContainsFunc(raw, isControl):
 		return GitURL{}, &GitURLError{problem: "the remote's URL starts with '-' or holds control characters; give a plain Git URL"}
 	case gitScheme.MatchString(raw):

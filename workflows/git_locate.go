@@ -133,15 +133,22 @@ func (s *gitSearch) needsReview(rule string) contract.GitResult {
 	})
 }
 
+// notLanded is the end where the remote has what it had before. A host that still
+// works on the request, in a slow hook, may let it land later; the lease makes a
+// second push harmless then.
 func (s *gitSearch) notLanded(ctx workflow.Context, rule string) contract.GitResult {
+	later := ""
+	if s.fault.Effect != string(policies.EffectNotSent) {
+		later = " when the remote was read twice; a host with a slow hook may still take it, which the same lease makes harmless"
+	}
 	if ctx.Err() != nil {
 		return s.ended(contract.OutcomeCancelled, contract.Error{
-			Reason: string(policies.ReasonCancelled), Rule: rule, Message: "the operation was cancelled, and the push has not landed",
+			Reason: string(policies.ReasonCancelled), Rule: rule, Message: "the operation was cancelled, and the push had not landed" + later,
 		})
 	}
 	return s.ended(contract.OutcomeNotLanded, contract.Error{
 		Reason: s.fault.Reason, Rule: rule,
-		Message: "the push has not landed; if it is still wanted, push again with the same lease: " + s.fault.Message,
+		Message: failure.Shorten("the push had not landed" + later + "; if it is still wanted, push again with the same lease: " + s.fault.Message),
 		ResetAt: resetAt(ctx, s.fault),
 	})
 }

@@ -362,7 +362,7 @@ func TestGitClone(t *testing.T) {
 		}
 	}
 	for hint, bad := range map[string]contract.GitCloneInput{
-		"--url": {Dir: "/c"}, "--dir": {URL: in.URL}, "depth": {URL: in.URL, Dir: "/c", Depth: -1},
+		"URL is empty": {Dir: "/c"}, "--dir": {URL: in.URL}, "depth": {URL: in.URL, Dir: "/c", Depth: -1},
 	} {
 		g := newGitRun(t)
 		g.env.ExecuteWorkflow(GitClone, bad)

@@ -50,7 +50,7 @@ func (deadEngine) locate(context.Context, *remote, *checkout, string, string) (c
 func (deadEngine) descends(context.Context, *checkout, string, string) (bool, error) {
 	return false, errNotGit
 }
-func (deadEngine) advance(context.Context, *checkout, *progress, string, string) error {
+func (deadEngine) advance(context.Context, *checkout, *progress, advanceSpec) error {
 	return errNotGit
 }
 
@@ -76,13 +76,13 @@ func (f *fakeEngine) push(ctx context.Context, r *remote, c *checkout, p contrac
 }
 
 // advance asks the test first and then goes on, unless that says otherwise.
-func (f *fakeEngine) advance(ctx context.Context, c *checkout, p *progress, from, to string) error {
+func (f *fakeEngine) advance(ctx context.Context, c *checkout, p *progress, m advanceSpec) error {
 	if f.onAdvance != nil {
-		if err := f.onAdvance(ctx, from, to); err != nil {
+		if err := f.onAdvance(ctx, m.from, m.to); err != nil {
 			return err
 		}
 	}
-	return f.engine.advance(ctx, c, p, from, to)
+	return f.engine.advance(ctx, c, p, m)
 }
 
 // newFakes makes activities above the git program, with a fake engine between.

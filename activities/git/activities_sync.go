@@ -179,7 +179,7 @@ func (a *Activities) move(ctx context.Context, s *forward, p *progress) error {
 	if err := writeMoving(root, moving{Branch: s.branch.String(), From: s.from.String(), To: s.to.String()}); err != nil {
 		return err
 	}
-	if err := a.engine.advance(ctx, s.c, p, s.from.String(), s.to.String()); err != nil {
+	if err := a.engine.advance(ctx, s.c, p, advanceSpec{from: s.from.String(), to: s.to.String()}); err != nil {
 		if isConflict(err) || isRefused(err) {
 			forgetMoving(root) // nothing was changed
 		}

@@ -207,7 +207,7 @@ func TestFastForwardSurvivesAKill(t *testing.T) {
 			return func(ctx context.Context, from, to string) error {
 				c, err := openCheckout(w.checkout, nil)
 				if err == nil {
-					err = g.advance(ctx, c, &progress{}, from, to)
+					err = g.advance(ctx, c, &progress{}, advanceSpec{from: from, to: to})
 				}
 				return errors.Join(errKilled, err)
 			}

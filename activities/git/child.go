@@ -132,8 +132,8 @@ func (e *isolated) descends(ctx context.Context, c *checkout, tip, base string) 
 	return end.Yes, err
 }
 
-func (e *isolated) advance(ctx context.Context, c *checkout, p *progress, from, to string) error {
-	end, err := e.run(ctx, &remote{progress: p}, c, childRequest{Op: childAdvance, From: from, To: to}, c.lock)
+func (e *isolated) advance(ctx context.Context, c *checkout, p *progress, m advanceSpec) error {
+	end, err := e.run(ctx, &remote{progress: p}, c, childRequest{Op: childAdvance, From: m.from, To: m.to}, c.lock)
 	if err != nil && !end.Begun {
 		return &untouchedError{err}
 	}

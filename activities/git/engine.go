@@ -42,7 +42,7 @@ type engine interface {
 	// a conflict before anything is changed; what else fails before that may be
 	// an *untouchedError. It moves no ref, and does again what it did before
 	// without harm.
-	advance(ctx context.Context, c *checkout, p *progress, from, to string) error
+	advance(ctx context.Context, c *checkout, p *progress, m advanceSpec) error
 }
 
 // cloneSpec is what a clone is to bring.
@@ -114,6 +114,14 @@ func sortRefs(refs []contract.GitRef) {
 		}
 		return refs[i].Name < refs[j].Name
 	})
+}
+
+// advanceSpec says from which commit to which the files of a checkout are brought.
+type advanceSpec struct {
+	from, to string
+	// again says that an earlier attempt began and did not end: files may be of
+	// either commit, and one may be written in part.
+	again bool
 }
 
 // Phases of a Git operation as its heartbeats show them.

@@ -54,6 +54,7 @@ var (
 	errRefspec      = refuse(policies.ReasonFormat, "G3/refspec", "--ref is no refspec that can be fetched; use a branch, a tag, a full ref name or SRC:DST")
 	errChanged      = refuse(policies.ReasonConflict, "G11/changed", "another process moved a ref of the checkout meanwhile; try again")
 	errLocalChanges = refuse(policies.ReasonConflict, "G7/local_changes", "files of the checkout were changed and would be overwritten; commit them, or put them away, and run again")
+	errHalfMoved    = refuse(policies.ReasonConflict, "G7/interrupted", "a fast-forward of the checkout was interrupted, and files have been changed since, so it cannot be finished; put your changes away, bring the files back with \"git reset --hard\", and run again")
 	errIndexLocked  = refuse(policies.ReasonLock, "G11/index_lock", "the index of the checkout is locked by another git; if none is running, remove index.lock from its .git directory")
 	errLeaseLost    = refuse(policies.ReasonConflict, "G6/lease", "the remote's ref is not what the push expected, so nothing was replaced; fetch, and decide anew")
 	errPushRefused  = refuse(policies.ReasonPermission, "G6/refused", "the remote refused the push by a rule of its own, such as a hook or a protected branch; see the rules of its host")

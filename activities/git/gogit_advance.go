@@ -19,9 +19,9 @@ import (
 
 // advance writes files and index itself, from the difference of the two trees,
 // under the lock that git takes on the index.
-func (g *goGit) advance(ctx context.Context, c *checkout, p *progress, from, to string) error {
+func (g *goGit) advance(ctx context.Context, c *checkout, p *progress, m advanceSpec) error {
 	begun := false
-	err := g.advanceBegun(ctx, c, p, from, to, func() { begun = true })
+	err := g.advanceBegun(ctx, c, p, m.from, m.to, func() { begun = true })
 	if err != nil && !begun {
 		return &untouchedError{err}
 	}

@@ -52,7 +52,7 @@ func message(f *policies.Fault, v policies.Verdict) string {
 
 const (
 	authMessage       = "the remote refused the credentials; name an auth profile that may read it with --auth"
-	permissionMessage = "the remote denies access; name an auth profile that may read the repository with --auth"
+	permissionMessage = "the remote denies access; name an auth profile that may read the repository, or push to it, with --auth"
 	noSpaceMessage    = "the disk or the quota of the checkout is full; free some space"
 	rejectedMessage   = "the remote did not take the push; fetch, and see what the rules of its host say about the ref"
 	notFoundMessage   = "the remote has no such repository, or shows it only to other credentials; correct the URL or name an auth profile with --auth"

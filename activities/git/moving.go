@@ -66,10 +66,13 @@ func (a *Activities) resume(ctx context.Context, s *forward, p *progress) error 
 		forgetMoving(root)
 		return nil
 	}
-	err = a.engine.advance(ctx, s.c, p, m.From, m.To)
+	err = a.engine.advance(ctx, s.c, p, advanceSpec{from: m.From, to: m.To, again: true})
 	if isImpossible(err) {
 		forgetMoving(root) // what cannot begin now did not begin then
 		return nil
+	}
+	if errors.Is(err, errLocalChanges) {
+		return errHalfMoved
 	}
 	if err != nil {
 		return err // the note stays, for the files are as they were left

@@ -1,6 +1,7 @@
 package git
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"io"
@@ -21,7 +22,7 @@ import (
 // checkout as its work tree and a copy of the checkout's index, which takes the
 // index's place when all files are written. The checkout's index is locked
 // meanwhile.
-func (g *program) advance(ctx context.Context, c *checkout, p *progress, from, to string) error {
+func (g *program) advance(ctx context.Context, c *checkout, p *progress, m advanceSpec) error {
 	if c.worktree == "" {
 		return errBare
 	}
@@ -35,7 +36,7 @@ func (g *program) advance(ctx context.Context, c *checkout, p *progress, from, t
 		return checkoutError(err)
 	}
 	defer index.held.release()
-	if err := s.branchAt(from); err != nil {
+	if err := s.branchAt(m.from); err != nil {
 		return checkoutError(err)
 	}
 	p.enter(phaseFiles)
@@ -43,15 +44,15 @@ func (g *program) advance(ctx context.Context, c *checkout, p *progress, from, t
 	if w.settings, err = worktreeSettings(c); err != nil {
 		return checkoutError(err)
 	}
-	changes, err := w.changes(ctx, from, to)
+	changes, err := w.changes(ctx, m.from, m.to)
 	if err != nil {
 		return &untouchedError{err}
 	}
-	err = w.fastForward(ctx, to)
+	err = w.fastForward(ctx, m.to)
 	if errors.Is(err, errLocalChanges) {
 		// Some files may be what they are to be because an earlier attempt, that
 		// did not live to say so, wrote them.
-		err = w.goOn(ctx, from, to, changes)
+		err = w.goOn(ctx, m, changes)
 	}
 	if err != nil {
 		return err
@@ -110,9 +111,10 @@ func worktreeSettings(c *checkout) ([]setting, error) {
 	return settings, nil
 }
 
-// changedFile is a file that differs between two commits: what it becomes. Its
-// mode is that of a tree entry, and "000000" for a file that goes.
-type changedFile struct{ mode, oid, path string }
+// changedFile is a file that differs between two commits: what it becomes, and the
+// id that it had. Its mode is that of a tree entry, and "000000" for a file that
+// goes.
+type changedFile struct{ mode, oid, path, old string }
 
 func (f changedFile) goes() bool { return f.mode == "000000" }
 
@@ -131,7 +133,7 @@ func (w worktree) changes(ctx context.Context, from, to string) ([]changedFile, 
 		if len(f) != 5 {
 			return nil, errBadTree
 		}
-		changes = append(changes, changedFile{mode: f[1], oid: f[3], path: fields[i+1]})
+		changes = append(changes, changedFile{mode: f[1], oid: f[3], path: fields[i+1], old: f[2]})
 	}
 	for _, f := range changes {
 		if f.goes() {
@@ -162,18 +164,25 @@ func (w worktree) refused(f changedFile) error {
 	return nil
 }
 
-// modeSymlink is the mode of a symbolic link in a tree.
-const modeSymlink = "120000"
+// Modes of what is no file in a tree.
+const (
+	modeSymlink   = "120000"
+	modeSubmodule = "160000"
+)
 
 // goOn fast-forwards from where an earlier attempt came to: to git, that is a
 // commit of its own between the two, which has those of the changes that are on
 // disk already.
-func (w worktree) goOn(ctx context.Context, from, to string, changes []changedFile) error {
-	done, err := w.done(changes)
+func (w worktree) goOn(ctx context.Context, m advanceSpec, changes []changedFile) error {
+	done, left, err := w.done(changes)
 	if err != nil {
 		return err
 	}
-	if done == "" {
+	if m.again {
+		if err := w.clear(ctx, left); err != nil {
+			return err
+		}
+	} else if done == "" {
 		return errLocalChanges
 	}
 	if err := w.run(ctx, strings.NewReader(done), nil, "update-index", "-z", "--index-info"); err != nil {
@@ -187,15 +196,15 @@ func (w worktree) goOn(ctx context.Context, from, to string, changes []changedFi
 	}
 	between := w
 	between.index = &lockedIndex{copy: filepath.Join(w.shadow.dir, "between")}
-	tree, err := between.write(ctx, done, from)
+	tree, err := between.write(ctx, done, m.from)
 	if err != nil {
 		return err
 	}
-	start, err := w.commit(ctx, tree, from)
+	start, err := w.commit(ctx, tree, m.from)
 	if err != nil {
 		return err
 	}
-	end, err := w.commit(ctx, to+"^{tree}", start)
+	end, err := w.commit(ctx, m.to+"^{tree}", start)
 	if err != nil {
 		return err
 	}
@@ -229,11 +238,12 @@ func (w worktree) id(ctx context.Context, args ...string) (string, error) {
 	return strings.TrimSpace(string(out.kept)), err
 }
 
-// done are those of the changes that are on disk already, as index entries.
-func (w worktree) done(changes []changedFile) (string, error) {
+// done are those of the changes that are on disk already, as index entries, and
+// left the files that are to be written still.
+func (w worktree) done(changes []changedFile) (entries string, left []changedFile, err error) {
 	root, err := os.OpenRoot(w.shadow.checkout.worktree)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	defer root.Close()
 	// What goes is entered first, for its name may be that of a directory of what
@@ -245,9 +255,84 @@ func (w worktree) done(changes []changedFile) (string, error) {
 			gone.WriteString("0 " + f.oid + "\t" + f.path + "\x00")
 		case !f.goes() && isWritten(root, f):
 			written.WriteString(f.mode + " " + f.oid + "\t" + f.path + "\x00")
+		case !f.goes():
+			left = append(left, f)
 		}
 	}
-	return gone.String() + written.String(), nil
+	return gone.String() + written.String(), left, nil
+}
+
+// clear removes the files that an earlier attempt wrote in part, for it was ended
+// meanwhile: each is a beginning of what it is to be. What is missing git takes
+// for a file that it may write.
+func (w worktree) clear(ctx context.Context, left []changedFile) error {
+	root, err := os.OpenRoot(w.shadow.checkout.worktree)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	for _, f := range left {
+		if f.mode == modeSymlink || f.mode == modeSubmodule {
+			continue
+		}
+		if _, oid := blobOf(root, f.path); oid == "" || oid == f.old {
+			continue
+		}
+		part, err := w.isPart(ctx, root, f)
+		if err != nil {
+			return err
+		}
+		if !part {
+			continue
+		}
+		if err := root.Remove(f.path); err != nil {
+			return checkoutError(err)
+		}
+	}
+	return nil
+}
+
+// isPart reports whether a file holds the beginning of a blob.
+func (w worktree) isPart(ctx context.Context, root *os.Root, f changedFile) (bool, error) {
+	file, err := root.Open(f.path)
+	if err != nil {
+		return false, nil // nobody can tell
+	}
+	defer file.Close()
+	b := &beginning{of: bufio.NewReader(file)}
+	err = w.run(ctx, nil, b, "cat-file", "blob", f.oid)
+	switch {
+	case b.differs, b.ended:
+		return b.ended, nil // git could not write on
+	case err != nil:
+		return false, err
+	}
+	_, err = b.of.ReadByte()
+	return err == io.EOF, nil
+}
+
+// beginning compares what is written to it with what a file holds, as far as the
+// file goes.
+type beginning struct {
+	of             *bufio.Reader
+	differs, ended bool
+}
+
+var errCompared = errors.New("git: enough is known of a file")
+
+func (b *beginning) Write(p []byte) (int, error) {
+	for _, want := range p {
+		got, err := b.of.ReadByte()
+		if err != nil {
+			b.ended = true
+			return 0, errCompared
+		}
+		if got != want {
+			b.differs = true
+			return 0, errCompared
+		}
+	}
+	return len(p), nil
 }
 
 // isGone reports whether no file has a name, though a directory may.
@@ -256,22 +341,30 @@ func isGone(root *os.Root, name string) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || err == nil && info.IsDir()
 }
 
-// isWritten reports whether a file of the work tree holds just what a blob does.
+// isWritten reports whether a file of the work tree is just what it is to be.
 func isWritten(root *os.Root, want changedFile) bool {
 	if want.mode == modeSymlink {
 		target, err := root.Readlink(want.path)
 		return err == nil && plumbing.ComputeHash(plumbing.BlobObject, []byte(target)).String() == want.oid
 	}
-	info, err := root.Lstat(want.path)
-	if err != nil || !info.Mode().IsRegular() || (info.Mode()&0o100 != 0) != (want.mode == "100755") {
-		return false
+	info, oid := blobOf(root, want.path)
+	return oid == want.oid && (info.Mode()&0o100 != 0) == (want.mode == "100755")
+}
+
+// blobOf is the id of the blob that a regular file holds, empty for anything else.
+func blobOf(root *os.Root, name string) (info fs.FileInfo, oid string) {
+	info, err := root.Lstat(name)
+	if err != nil || !info.Mode().IsRegular() {
+		return nil, ""
 	}
-	f, err := root.Open(want.path)
+	f, err := root.Open(name)
 	if err != nil {
-		return false
+		return nil, ""
 	}
 	defer f.Close()
 	h := plumbing.NewHasher(plumbing.BlobObject, info.Size())
-	_, err = io.Copy(h, f)
-	return err == nil && h.Sum().String() == want.oid
+	if n, err := io.Copy(h, f); err != nil || n != info.Size() {
+		return nil, ""
+	}
+	return info, h.Sum().String()
 }

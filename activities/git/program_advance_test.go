@@ -2,6 +2,7 @@ package git
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/holdfast-dev/holdfast/contract"
 	"github.com/holdfast-dev/holdfast/policies"
 )
 
@@ -44,7 +46,7 @@ func advanced(t *testing.T) (w *world, from, to string) {
 func (w *world) advance(from, to string) (rule string) {
 	w.t.Helper()
 	ctx, rec := recorded(w.t)
-	err := newTestProgram(w.t, limits{}).advance(ctx, w.open(), &progress{}, from, to)
+	err := newTestProgram(w.t, limits{}).advance(ctx, w.open(), &progress{}, advanceSpec{from: from, to: to})
 	workIsEmpty(w.t, filepath.Join(w.checkout, ".git"))
 	if _, err := os.Lstat(filepath.Join(w.checkout, ".git", "index.lock")); !errors.Is(err, os.ErrNotExist) {
 		w.t.Errorf("index.lock: %v", err)
@@ -178,7 +180,7 @@ func TestProgramAdvanceAfterAKill(t *testing.T) {
 	}
 	ctx, rec := recorded(t)
 	g := newTestProgram(t, limits{})
-	if f := failureOf(t, policies.OpFetch, rec, g.advance(ctx, w.open(), &progress{}, from, to)); f.Rule != "G11/index_lock" {
+	if f := failureOf(t, policies.OpFetch, rec, g.advance(ctx, w.open(), &progress{}, advanceSpec{from: from, to: to})); f.Rule != "G11/index_lock" {
 		t.Errorf("with a lock: %+v", f)
 	}
 	if err := sweepWork(filepath.Join(w.checkout, ".git")); err != nil {
@@ -190,6 +192,57 @@ func TestProgramAdvanceAfterAKill(t *testing.T) {
 	w.clean(to)
 }
 
+// G7: a program that was killed in the middle of a file leaves its beginning, or
+// nothing in its place; the next attempt goes on from there. What is neither stays,
+// and is told.
+func TestProgramAdvanceAfterAKillInAFile(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		changed, added string
+		rule           string
+	}{
+		"beginning of both": {"ne", "n", ""},
+		"empty":             {"", "", ""},
+		"missing":           {"-", "-", ""},
+		"somebody's":        {"ours\n", "-", "G7/interrupted"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, from, to := advanced(t)
+			for file, content := range map[string]string{"changed": tc.changed, "added": tc.added} {
+				path := filepath.Join(w.checkout, file)
+				if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+					t.Fatal(err)
+				}
+				if content != "-" {
+					w.put(file, content)
+				}
+			}
+			gitDir, err := os.OpenRoot(filepath.Join(w.checkout, ".git"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer gitDir.Close()
+			run(t, w.checkout, "update-ref", "refs/remotes/origin/main", to)
+			if err := writeMoving(gitDir, moving{Branch: "refs/heads/main", From: from, To: to}); err != nil {
+				t.Fatal(err)
+			}
+			a := newActivities(t, Config{Engine: EngineGit})
+			res, f := ask(t, caller{}, a.FastForward, contract.GitRequest{Dir: w.checkout, LimitMS: 60_000})
+			if tc.rule != "" {
+				if content, _ := os.ReadFile(filepath.Join(w.checkout, "changed")); f.Rule != tc.rule || string(content) != tc.changed {
+					t.Errorf("%+v, %+v, and the file holds %q; want %s", res, f, content, tc.rule)
+				}
+				return
+			}
+			if res.Outcome != contract.OutcomeSynced {
+				t.Fatalf("%+v, %+v, want synced", res, f)
+			}
+			w.clean(to)
+		})
+	}
+}
+
 // A linked worktree, a sparse checkout, and an index in parts.
 func TestProgramAdvanceOddCheckouts(t *testing.T) {
 	t.Parallel()
@@ -198,7 +251,7 @@ func TestProgramAdvanceOddCheckouts(t *testing.T) {
 	run(t, w.checkout, "worktree", "add", "-q", "-b", "side", linked, from)
 	g := newTestProgram(t, limits{})
 	ctx, rec := recorded(t)
-	if err := g.advance(ctx, openAt(t, linked), &progress{}, from, to); err != nil {
+	if err := g.advance(ctx, openAt(t, linked), &progress{}, advanceSpec{from: from, to: to}); err != nil {
 		t.Errorf("%+v", failureOf(t, policies.OpFetch, rec, err))
 	}
 	run(t, linked, "update-ref", "refs/heads/side", to)

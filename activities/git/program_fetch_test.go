@@ -206,7 +206,7 @@ func TestProgramRunsNothingOfTheCheckout(t *testing.T) {
 	if ok, err := g.descends(ctx, w.open(), next, first); !ok || err != nil {
 		t.Errorf("descends: %v, %v", ok, err)
 	}
-	if err := g.advance(ctx, w.open(), &progress{}, first, next); err != nil {
+	if err := g.advance(ctx, w.open(), &progress{}, advanceSpec{from: first, to: next}); err != nil {
 		t.Errorf("advance: %+v", failureOf(t, policies.OpFetch, rec, err))
 	}
 	if err := g.push(ctx, r(), w.open(), contract.GitPushIntent{Ref: "refs/heads/ours", New: ours}); err != nil {

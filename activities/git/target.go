@@ -100,6 +100,9 @@ func (t target) check() error {
 		return refuse(policies.ReasonFormat, "G2/target", "the name of the clone's directory is too long; use at most 200 bytes")
 	}
 	for part := range strings.SplitSeq(filepath.Join(t.parent(), t.base), string(filepath.Separator)) {
+		if strings.EqualFold(part, ".git") {
+			return refuse(policies.ReasonFormat, "G2/target", "the directory lies in the .git directory of another checkout; name another")
+		}
 		// ".holdfast" itself stages nothing: it is the usual data directory.
 		if strings.HasPrefix(part, ".") && strings.HasSuffix(part, stagingSuffix) && part != stagingSuffix {
 			return refuse(policies.ReasonFormat, "G2/target", "names that begin with a dot and end with .holdfast are kept for unfinished clones; name another directory")

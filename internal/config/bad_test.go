@@ -58,6 +58,7 @@ func TestBadConfigurations(t *testing.T) {
 		{"negative duration", "limits: {connect: -1s}", `f:1:19: bad duration "-1s": it is negative`},
 		{"duration that is a list", "limits: {connect: [1s]}", `f:1:19: expected a duration such as 90s, found a list`},
 		{"size without unit", "git: {limits: {memory: 512}}", `f:1:24: bad size "512": it has no unit: write 512MiB, or another of B, KiB, MiB, GiB, TiB`},
+		{"too little memory", "git: {limits: {memory: 31MiB}}", `f:1:24: memory must be at least 32MiB`},
 		{"decimal unit", "git: {limits: {memory: 512MB}}", `f:1:24: bad size "512MB": the units are B, KiB, MiB, GiB and TiB`},
 
 		// Variables.

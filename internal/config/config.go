@@ -226,7 +226,7 @@ type Git struct {
 
 // GitLimits bound what a remote may make a worker use (G12).
 type GitLimits struct {
-	Memory  Size  `yaml:"memory" range:"positive"`
+	Memory  Size  `yaml:"memory" range:"memory"`
 	Disk    Size  `yaml:"disk" range:"positive"`
 	Objects int64 `yaml:"objects" range:"positive"`
 }

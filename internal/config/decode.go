@@ -159,13 +159,16 @@ func (d *decoder) object(path string, place position, n *yaml.Node, v reflect.Va
 		before := len(d.list)
 		d.decode(child, e.value, target, depth+1)
 		if f.rng != "" && len(d.list) == before && !inRange(target, f.rng) {
-			d.add(at(e.value), "%s must be %s", e.name, map[string]string{"positive": "above zero", "not negative": "zero or more"}[f.rng])
+			d.add(at(e.value), "%s must be %s", e.name, map[string]string{"positive": "above zero", "not negative": "zero or more", "memory": "at least 32MiB"}[f.rng])
 		}
 		if f.oneOf != nil && target.Kind() == reflect.String {
 			d.oneOf(e.value, e.name, target.String(), f.oneOf)
 		}
 	}
 }
+
+// leastMemory is what a process needs that is to do anything at all, in bytes.
+const leastMemory = 32 << 20
 
 func inRange(v reflect.Value, rng string) bool {
 	if v.Kind() == reflect.Pointer {
@@ -178,7 +181,7 @@ func inRange(v reflect.Value, rng string) bool {
 	case reflect.Int, reflect.Int64:
 		n = float64(v.Int())
 	}
-	return n > 0 || n == 0 && rng == "not negative"
+	return n > 0 && rng != "memory" || n == 0 && rng == "not negative" || n >= leastMemory
 }
 
 func (d *decoder) unknownKey(path string, e entry, fields []field) {

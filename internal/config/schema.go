@@ -16,7 +16,7 @@ type field struct {
 
 // fieldsOf lists the keys of a struct in the order of their declaration. The
 // struct tags are the schema: `yaml` names the key, `oneof` its possible words, `range` says
-// "positive" or "not negative" of numbers.
+// "positive", "not negative" or "memory" of numbers.
 func fieldsOf(t reflect.Type) []field {
 	var fields []field
 	for i := range t.NumField() {

@@ -28,7 +28,7 @@ type GitLimits struct {
 
 // GitHost is the flag of the verbs that work in a checkout.
 type GitHost struct {
-	Host *string `help:"Host whose disk the checkout is on: this one if left out, none ('') for a shared root." placeholder:"NAME"`
+	Host *string `help:"Host whose disk the checkout is on: this one if left out, empty for a shared root." placeholder:"NAME"`
 }
 
 // GitCheckout are the flags of the verbs that work in a checkout that exists.

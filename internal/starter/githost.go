@@ -30,6 +30,9 @@ func (s *session) place(dir string, named *string) (abs, host string, err error)
 	if strings.Contains(dir, "://") {
 		return "", "", usagef("the checkout's directory is given as a URL; write: git clone URL DIR, or --dir DIR --url URL")
 	}
+	if dir == "" {
+		return "", "", usagef("the checkout's directory is empty; name one, such as \".\"")
+	}
 	if abs, err = filepath.Abs(dir); err != nil {
 		return "", "", usagef("the checkout's directory: %w", err)
 	}
