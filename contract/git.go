@@ -18,7 +18,8 @@ type GitFetchInput struct {
 	// Host is the worker host on whose disk the checkout is; empty for a
 	// checkout in a shared root (G11).
 	Host string `json:"host,omitempty"`
-	// URL defaults to the checkout's origin.
+	// URL is another address of the checkout's origin: what is fetched from it is
+	// filed as origin's. Defaults to its own.
 	URL     string `json:"url,omitempty"`
 	Ref     string `json:"ref,omitempty"`
 	Auth    string `json:"auth,omitempty"`
@@ -59,7 +60,8 @@ type GitPushInput struct {
 	Dir string `json:"dir"`
 	// Host is as of GitFetchInput.
 	Host string `json:"host,omitempty"`
-	// URL defaults to the checkout's origin.
+	// URL is another address of the checkout's origin: what is fetched from it is
+	// filed as origin's. Defaults to its own.
 	URL string `json:"url,omitempty"`
 	// Ref is a branch, a tag, a full ref name or SRC:DST; defaults to the branch
 	// that is checked out. Nothing is ever deleted.
@@ -82,7 +84,8 @@ type GitSyncInput struct {
 	Dir string `json:"dir"`
 	// Host is as of GitFetchInput.
 	Host string `json:"host,omitempty"`
-	// URL defaults to the checkout's origin.
+	// URL is another address of the checkout's origin: what is fetched from it is
+	// filed as origin's. Defaults to its own.
 	URL string `json:"url,omitempty"`
 	// Ref is the remote branch to follow; defaults to the one that the
 	// checked-out branch tracks.

@@ -34,7 +34,7 @@ type GitHost struct {
 // GitCheckout are the flags of the verbs that work in a checkout that exists.
 type GitCheckout struct {
 	Dir string `help:"The checkout." required:"" placeholder:"DIR"`
-	URL string `help:"The remote; the checkout's origin if left out." placeholder:"URL"`
+	URL string `help:"Another address of the checkout's origin; what is fetched from it is filed as origin's. Its own if left out." placeholder:"URL"`
 	GitHost
 }
 
