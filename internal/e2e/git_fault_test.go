@@ -201,6 +201,27 @@ func TestGitFetchNoTimeLeft(t *testing.T) {
 	})
 }
 
+// G1: with more than a second left there is a second attempt, and it gets what is
+// left and no more.
+func TestGitFetchSomeTimeLeft(t *testing.T) {
+	withEngines(t, func(t *testing.T, s *stage) {
+		s.work()
+		s.repo(3)
+		fails := simulator.DelayBefore(4 * time.Second)
+		fails.Status, fails.Effect = http.StatusServiceUnavailable, simulator.EffectNone
+		s.world.Git.Script(fails.On(githttp.OpFetchRefs), simulator.Stall().On(githttp.OpFetchRefs))
+		began := time.Now()
+		result := finish(s, s.fetch("some-time", contract.GitFetchInput{Timeout: "8s"}))
+		if result.Outcome != contract.OutcomeFailed || result.Error.Attempts != 2 || result.Error.Reason != "deadline" {
+			t.Errorf("outcome %s (%+v), want the second attempt to end by the deadline", result.Outcome, result.Error)
+		}
+		if took := time.Since(began); took < 7*time.Second || took > 13*time.Second {
+			t.Errorf("ended after %v, want the 8 s of its timeout", took)
+		}
+		wantRequests(t, s.world.Git.Server, githttp.OpFetchRefs, 2)
+	})
+}
+
 // G3: a disk that is full, a small tmpfs, is told and not tried again; nothing of
 // the fetch stays.
 func TestGitDiskFull(t *testing.T) {
