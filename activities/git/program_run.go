@@ -78,6 +78,7 @@ func (g *program) run(ctx context.Context, j job) (err error) {
 		Path: g.path, Args: j.args, Env: env, Dir: "/", Stdin: j.stdin, Stdout: j.stdout, Stderr: diag,
 		Files: inherited(j.lock), DataLimit: g.limits.memory, Grace: stopGrace, Watch: spawn.WatchShell,
 	})
+	exceeded := context.Cause(within) // a small pack is in before anyone can stop it
 	stop(nil)
 	unwatch()
 	var failure error
@@ -93,6 +94,8 @@ func (g *program) run(ctx context.Context, j job) (err error) {
 		return ctx.Err()
 	case err != nil:
 		return err
+	case exceeded != nil && ctx.Err() == nil:
+		return exceeded
 	case failure == nil && result.End == spawn.Exited && result.ExitCode == 0:
 		return nil
 	}
