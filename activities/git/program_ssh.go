@@ -171,5 +171,6 @@ func (l *sshLog) remove() {
 }
 
 // beforeSession is what ssh says of a connection on which it asked for nothing
-// yet.
-var beforeSession = regexp.MustCompile(`(?m)^(?:ssh: |kex_exchange_identification: |Connection timed out during banner exchange|Unable to negotiate with |Host key verification failed\.|.*: Permission denied \([a-z,-]+\)\.)|REMOTE HOST IDENTIFICATION HAS CHANGED`)
+// yet. A line that quotes the other side, as "Received disconnect from …" does, is
+// none of these.
+var beforeSession = regexp.MustCompile(`(?m)^(?:ssh: |kex_exchange_identification: |Connection timed out during banner exchange|Unable to negotiate with |Host key verification failed\.|\S+@\S+: Permission denied \([a-z,-]+\)\.)`)

@@ -197,3 +197,24 @@ func TestProgramSSHAgent(t *testing.T) {
 		t.Errorf("with an agent: %v, %+v", refs, failureOf(t, policies.OpLsRemote, rec, err))
 	}
 }
+
+// G6: only what ssh says itself, of a time before the session, proves that nothing
+// was sent.
+func TestBeforeSession(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]bool{
+		"git@git.example: Permission denied (publickey).\r\n":                                  true,
+		"Host key verification failed.\r\n":                                                    true,
+		"ssh: connect to host git.example port 22: Connection refused\r\n":                     true,
+		"kex_exchange_identification: Connection closed by remote host\r\n":                    true,
+		"Received disconnect from 10.0.0.1 port 22:2: a@b: Permission denied (publickey).\r\n": false,
+		"Disconnected from 10.0.0.1 port 22: Host key verification failed.\r\n":                false,
+		"Connection to git.example closed by remote host.\r\n":                                 false,
+		"client_loop: send disconnect: Broken pipe\r\n":                                        false,
+		"": false,
+	} {
+		if got := beforeSession.MatchString(text); got != want {
+			t.Errorf("%q: %v, want %v", text, got, want)
+		}
+	}
+}
