@@ -75,7 +75,9 @@ func (x *exchange) run() {
 	x.deliver(answer)
 }
 
-// begin enters the request in the ledger and picks its step.
+// begin enters the request in the ledger and picks its step. A request that only
+// its body can name has no operation before, so that who waits for a request of an
+// operation finds it with its step taken.
 func (x *exchange) begin() {
 	s := x.server
 	x.id = s.platform.Identify(x.r, nil)
@@ -83,6 +85,9 @@ func (x *exchange) begin() {
 	if x.conn != nil {
 		x.conn.requests++
 		entry.Conn, entry.ConnRequest = x.conn.n, x.conn.requests
+	}
+	if x.id.Undecided {
+		entry.Op = ""
 	}
 	x.n = s.ledger.Enter(entry, x.id.Credential)
 	reused := entry.Reused()
@@ -93,8 +98,13 @@ func (x *exchange) begin() {
 	}
 	if found {
 		x.step = step
-		x.note(func(r *Request) { r.Op, r.Key, r.Step = x.id.Op, x.id.Key, step.name() })
 	}
+	x.note(func(r *Request) {
+		r.Op, r.Key = x.id.Op, x.id.Key
+		if found {
+			r.Step = step.name()
+		}
+	})
 }
 
 func (s Step) name() string {

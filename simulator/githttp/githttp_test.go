@@ -1,6 +1,10 @@
 package githttp_test
 
 import (
+	"fmt"
+	"io"
+	"net"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -196,5 +200,42 @@ func TestSeededRepositoriesAreEqual(t *testing.T) {
 	one, two := s.Refs("one.git"), s.Refs("two.git")
 	if one["refs/heads/main"] == "" || one["refs/heads/main"] != two["refs/heads/main"] {
 		t.Errorf("%v and %v", one, two)
+	}
+}
+
+// A request that only its body can name has no operation until the body is there:
+// who waits for one of an operation, and then ends the client, finds its step taken.
+func TestUndecidedRequestHasNoOperation(t *testing.T) {
+	t.Parallel()
+	s := start(t, githttp.Options{})
+	create(t, s, "p.git", 1)
+	s.Script(simulator.Stall().On(githttp.OpUploadPack))
+	where, err := url.Parse(s.RepoURL("p.git"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := net.Dial("tcp", where.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	body := "0011command=fetch0000"
+	fmt.Fprintf(conn, "POST %s/git-upload-pack HTTP/1.1\r\nHost: %s\r\nGit-Protocol: version=2\r\nContent-Length: %d\r\n\r\n",
+		where.Path, where.Host, len(body))
+	if _, err := s.Ledger().WaitRequests(t.Context(), "", 1); err != nil {
+		t.Fatal(err)
+	}
+	if n := count(s, githttp.OpUploadPack); n != 0 {
+		t.Errorf("%d requests of %s before the body", n, githttp.OpUploadPack)
+	}
+	if _, err := io.WriteString(conn, body); err != nil {
+		t.Fatal(err)
+	}
+	found, err := s.Ledger().WaitRequests(t.Context(), githttp.OpUploadPack, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found[0].Step == "" || len(s.Remaining()) != 0 {
+		t.Errorf("entered before its step was taken: %+v, left %v", found[0], s.Remaining())
 	}
 }
