@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"net/netip"
 	"net/url"
 	"regexp"
 	"strings"
@@ -23,6 +24,9 @@ type GitURL struct {
 	User string
 	// Host has no port; empty for files.
 	Host string
+	// Plain says that everyone on the way can read what is sent: http without TLS
+	// to another machine.
+	Plain bool
 }
 
 // GitURLError says why an address is refused. Its text never repeats the
@@ -84,7 +88,7 @@ func parseGitSchemeURL(raw string) (GitURL, error) {
 		if u.Hostname() == "" {
 			return GitURL{}, &GitURLError{problem: "the remote's URL has no host"}
 		}
-		return GitURL{Transport: GitHTTP, Host: u.Hostname()}, nil
+		return GitURL{Transport: GitHTTP, Host: u.Hostname(), Plain: u.Scheme == "http" && !isLoopback(u.Hostname())}, nil
 	case "ssh":
 		if _, secret := u.User.Password(); secret || u.RawQuery != "" || u.Fragment != "" {
 			return GitURL{}, credentialInURL()
@@ -110,6 +114,11 @@ func credentialInURL() *GitURLError {
 		Credential: true,
 		problem:    "the remote's URL carries a credential, a query or a fragment; take it out and name an auth profile with --auth NAME",
 	}
+}
+
+func isLoopback(host string) bool {
+	ip, err := netip.ParseAddr(host) //workflowcheck:ignore only its cache of IPv6 zones starts goroutines
+	return strings.EqualFold(host, "localhost") || err == nil && ip.Unmap().IsLoopback()
 }
 
 func isControl(r rune) bool { return r < 0x20 || r == 0x7f }

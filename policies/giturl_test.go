@@ -20,6 +20,12 @@ func TestParseGitURL(t *testing.T) {
 	}{
 		{"https://git.example/a/b.git", policies.GitURL{Transport: policies.GitHTTP, Host: "git.example"}},
 		{"http://127.0.0.1:8080/a", policies.GitURL{Transport: policies.GitHTTP, Host: "127.0.0.1"}},
+		{"http://LocalHost/a", policies.GitURL{Transport: policies.GitHTTP, Host: "LocalHost"}},
+		{"http://[::1]:8080/a", policies.GitURL{Transport: policies.GitHTTP, Host: "::1"}},
+		{"http://git.example/a", policies.GitURL{Transport: policies.GitHTTP, Host: "git.example", Plain: true}},
+		{"HTTP://git.example/a", policies.GitURL{Transport: policies.GitHTTP, Host: "git.example", Plain: true}},
+		{"http://127.example/a", policies.GitURL{Transport: policies.GitHTTP, Host: "127.example", Plain: true}},
+		{"http://10.0.0.1/a", policies.GitURL{Transport: policies.GitHTTP, Host: "10.0.0.1", Plain: true}},
 		{"ssh://git@git.example:2222/a", policies.GitURL{Transport: policies.GitSSH, User: "git", Host: "git.example"}},
 		{"git@git.example:a/b.git", policies.GitURL{Transport: policies.GitSSH, User: "git", Host: "git.example"}},
 		{"git.example:a/b.git", policies.GitURL{Transport: policies.GitSSH, Host: "git.example"}},

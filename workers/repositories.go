@@ -71,7 +71,7 @@ func gitAuth(c *config.Config) func(context.Context, string) (git.Credentials, e
 		if !ok {
 			return git.Credentials{}, git.ErrUnknownProfile
 		}
-		cred := git.Credentials{Kind: git.CredentialKind(p.Kind), Username: p.Username}
+		cred := git.Credentials{Kind: git.CredentialKind(p.Kind), Username: p.Username, Hosts: p.Hosts, PlainHTTP: p.PlainHTTP}
 		if p.KnownHosts != "" {
 			cred.KnownHosts = []string{p.KnownHosts}
 		}

@@ -156,7 +156,7 @@ func (a *Activities) remote(ctx context.Context, raw, profile string, p *progres
 		}
 		return nil, refuse(policies.ReasonAuth, "G9/profile", "the auth profile named by --auth could not be read; check its file, variable or command")
 	}
-	if err := r.creds.fits(parsed.Transport); err != nil {
+	if err := r.creds.fits(parsed); err != nil {
 		return nil, err
 	}
 	return r, nil

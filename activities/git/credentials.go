@@ -5,6 +5,8 @@ import (
 	"errors"
 	"net"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing/transport"
 	githttp "github.com/go-git/go-git/v5/plumbing/transport/http"
@@ -45,6 +47,11 @@ type Credentials struct {
 	// SSH_KNOWN_HOSTS, else ~/.ssh/known_hosts and /etc/ssh/ssh_known_hosts. A
 	// host that is in none of them is refused.
 	KnownHosts []string
+	// Hosts are the only hosts, without ports, that may get the credential.
+	// Defaults to all.
+	Hosts []string
+	// PlainHTTP lets the credential go over http without TLS to another machine.
+	PlainHTTP bool
 }
 
 // String names the kind and hides everything else.
@@ -58,9 +65,10 @@ func (c Credentials) String() string {
 // GoString is String, for %#v.
 func (c Credentials) GoString() string { return c.String() }
 
-// fits checks that the credentials can be used on a transport at all.
-func (c Credentials) fits(t policies.GitTransport) error {
-	switch c.Kind {
+// fits checks that the credentials can be used on a transport at all, and may go
+// to the host (G9).
+func (c Credentials) fits(u policies.GitURL) error {
+	switch t := u.Transport; c.Kind {
 	case CredentialToken, CredentialBasic:
 		if t == policies.GitSSH {
 			return refuse(policies.ReasonFormat, "G9/profile", "the auth profile holds an HTTP credential and the remote is reached by SSH; name one of kind ssh_key or ssh_agent, or use an https URL")
@@ -71,6 +79,14 @@ func (c Credentials) fits(t policies.GitTransport) error {
 		}
 	default:
 		return refuse(policies.ReasonFormat, "G9/profile", "the auth profile has an unknown kind; use token, basic, ssh_key or ssh_agent")
+	}
+	switch {
+	case u.Transport == policies.GitFile:
+		return nil // nobody gets it
+	case len(c.Hosts) > 0 && !slices.ContainsFunc(c.Hosts, func(host string) bool { return strings.EqualFold(host, u.Host) }):
+		return refuse(policies.ReasonAuth, "G9/host", "the auth profile is not for the remote's host; name another one, or add the host to its hosts")
+	case u.Plain && !c.PlainHTTP:
+		return refuse(policies.ReasonAuth, "G9/plain_http", "the credential would go over http, where everyone on the way can read it; use an https URL, or set plain_http in the auth profile")
 	}
 	return nil
 }

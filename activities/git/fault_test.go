@@ -237,6 +237,10 @@ func botProfile(_ context.Context, name string) (Credentials, error) {
 	switch name {
 	case "bot":
 		return Credentials{Kind: CredentialToken, Secret: secret}, nil
+	case "forge":
+		return Credentials{Kind: CredentialToken, Secret: secret, Hosts: []string{"forge.example"}}, nil
+	case "forge key":
+		return Credentials{Kind: CredentialSSHKey, KeyFile: "/nonexistent/" + secret, Hosts: []string{"forge.example"}}, nil
 	case "key":
 		return Credentials{Kind: CredentialSSHKey, KeyFile: "/nonexistent/" + secret}, nil
 	case "broken":
@@ -286,6 +290,9 @@ func TestCredentialsAreNeverShown(t *testing.T) {
 		{"broken profile", w.url(), "broken", "auth", "could not be read"},
 		{"HTTP profile for SSH", "git@git.example:r", "bot", "format", "ssh_key"},
 		{"SSH profile for HTTP", w.url(), "key", "format", "token"},
+		{"another host", w.url(), "forge", "auth", "hosts"},
+		{"another host by SSH", "git@git.example:r", "forge key", "auth", "hosts"},
+		{"plain http", "http://git.example/r", "bot", "auth", "plain_http"},
 		{"key missing", "git@git.example:r", "key", "auth", "key"},
 	} {
 		w.server.Reset()

@@ -54,6 +54,11 @@ type GitAuthProfile struct {
 	Source `yaml:",inline"`
 	// KnownHosts is the file of host keys for SSH. Defaults to the user's own.
 	KnownHosts string `yaml:"known_hosts,omitempty"`
+	// Hosts are the only hosts, without ports, that get the credential. Defaults
+	// to all.
+	Hosts []string `yaml:"hosts,omitempty"`
+	// PlainHTTP lets the credential go over http without TLS beyond this machine.
+	PlainHTTP bool `yaml:"plain_http,omitempty"`
 }
 
 // Resolve returns the credential as it is now, or "" for kind none; a file or

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"net/netip"
 	"net/url"
 	"path/filepath"
 	"slices"
@@ -77,6 +78,28 @@ func (k *checker) gitAuthProfile(path string, a GitAuthProfile) {
 	if known := join(path, "known_hosts"); k.set(known) && !ssh {
 		k.add(k.keyPlace(known), "kind %s takes no known_hosts: remove it", quote(a.Kind))
 	}
+	if plain := join(path, "plain_http"); k.set(plain) && ssh {
+		k.add(k.keyPlace(plain), "kind %s takes no plain_http: remove it", quote(a.Kind))
+	}
+	hosts := join(path, "hosts")
+	if k.set(hosts) && len(a.Hosts) == 0 {
+		k.fail(hosts, "no host is listed: list some, or remove hosts to allow all")
+	}
+	for i, host := range a.Hosts {
+		if !bareHost(host) {
+			k.fail(item(hosts, i), "not a host: write its name or address alone, such as github.com")
+		}
+	}
+	k.once(hosts, a.Hosts)
+}
+
+// bareHost says whether a host is named as an address of a remote names it,
+// without scheme, user, port and path.
+func bareHost(host string) bool {
+	if ip, err := netip.ParseAddr(host); err == nil {
+		return ip.Zone() == ""
+	}
+	return host != "" && !strings.ContainsAny(host, "/:@[]?#* \t\n")
 }
 
 var gatewayScopes = []string{"sends", "runs", "git", "deliveries"}

@@ -37,7 +37,7 @@ import (
 
 // patience bounds every wait of these tests. Nothing takes as long; a test that
 // reaches it has failed.
-const patience = 90 * time.Second
+const patience = 5 * time.Minute
 
 // The credentials of the stage. No history may hold any of them (I4).
 const (
