@@ -215,10 +215,11 @@ func gitSSHTimeSpent(w *gitWorld) {
 	for _, step := range []gitssh.Step{
 		gitssh.RefuseConnection(gitssh.Stall), gitssh.EndAtStart(gitssh.Stall), gitssh.StallBytes(2000), gitssh.Slow(50),
 	} {
-		host.Reset()
-		host.Script(step)
-		w.fails(step.Note, w.engine.Fetch, contract.GitRequest{Dir: dir, URL: host.RepoURL("much.git"), Auth: "key", LimitMS: 2000},
-			gitWant{reason: "deadline", hint: "--timeout"})
+		in := contract.GitRequest{Dir: dir, URL: host.RepoURL("much.git"), Auth: "key"}
+		w.spends(step.Note, w.engine.Fetch, in, host.Ledger(), step.Note, func() {
+			host.Reset()
+			host.Script(step)
+		})
 		w.settles(step.Note, dir, before, names)
 		w.leaves(step.Note, host)
 	}

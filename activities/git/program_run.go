@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strconv"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing/transport"
@@ -100,10 +101,19 @@ func (g *program) run(ctx context.Context, j job) (err error) {
 		return nil
 	}
 	said := words.text()
-	failed := programFailed(result, scrub(said+diag.text(), j.remote), failure)
+	heard := said + diag.text()
+	if j.remote != nil && result.End == spawn.Signalled && result.Signal == syscall.SIGPIPE {
+		heard += hungUpOn
+		result = spawn.Result{ExitCode: 128}
+	}
+	failed := programFailed(result, scrub(heard, j.remote), failure)
 	failed.unsent = beforeSession.MatchString(said)
 	return failed
 }
+
+// hungUpOn is what git says when ssh, or a local receive-pack, has gone. Where it
+// still writes to it, it dies of that without a word, as often as not.
+const hungUpOn = "\nfatal: the remote end hung up unexpectedly\n"
 
 // prepare makes the environment of a run and, for a remote over HTTP, starts the
 // relay to it.

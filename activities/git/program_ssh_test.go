@@ -218,3 +218,21 @@ func TestBeforeSession(t *testing.T) {
 		}
 	}
 }
+
+// G4, G6: git that writes to an ssh which has gone dies of it without a word. That
+// is a connection that was lost; git that is killed otherwise is not.
+func TestProgramHungUpOn(t *testing.T) {
+	t.Parallel()
+	for signal, want := range map[string]string{"PIPE": "timeout", "TERM": "cancelled"} {
+		g := newTestProgram(t, limits{})
+		g.path = filepath.Join(t.TempDir(), "git")
+		if err := os.WriteFile(g.path, []byte("#!/bin/sh\nkill -"+signal+" $$\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		ctx, rec := recorded(t)
+		_, err := g.lsRemote(ctx, remoteAt(t, "/srv/r.git", Credentials{}))
+		if f := failureOf(t, policies.OpLsRemote, rec, err); f.Reason != want || f.RetrySame != (want == "timeout") {
+			t.Errorf("after SIG%s: %+v, want %s", signal, f, want)
+		}
+	}
+}

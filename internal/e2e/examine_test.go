@@ -193,8 +193,8 @@ func (s *stage) answersAtOnce(id string) {
 				s.t.Errorf("%s waited for %s before it answered", id, e.GetEventType())
 			}
 		case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED:
-			if took := e.GetEventTime().AsTime().Sub(asked); asked.IsZero() || took > time.Second {
-				s.t.Errorf("%s answered %s after it was asked to stop, want at most 1 s", id, took)
+			if took := e.GetEventTime().AsTime().Sub(asked); asked.IsZero() || took > 3*time.Second { // a second, on a machine with nothing else to do
+				s.t.Errorf("%s answered %s after it was asked to stop, want at once", id, took)
 			}
 		}
 	}

@@ -211,12 +211,12 @@ func TestGitFetchSomeTimeLeft(t *testing.T) {
 		fails.Status, fails.Effect = http.StatusServiceUnavailable, simulator.EffectNone
 		s.world.Git.Script(fails.On(githttp.OpFetchRefs), simulator.Stall().On(githttp.OpFetchRefs))
 		began := time.Now()
-		result := finish(s, s.fetch("some-time", contract.GitFetchInput{Timeout: "8s"}))
+		result := finish(s, s.fetch("some-time", contract.GitFetchInput{Timeout: "12s"}))
 		if result.Outcome != contract.OutcomeFailed || result.Error.Attempts != 2 || result.Error.Reason != "deadline" {
 			t.Errorf("outcome %s (%+v), want the second attempt to end by the deadline", result.Outcome, result.Error)
 		}
-		if took := time.Since(began); took < 7*time.Second || took > 20*time.Second {
-			t.Errorf("ended after %v, want the 8 s of its timeout", took)
+		if took := time.Since(began); took < 11*time.Second || took > 30*time.Second {
+			t.Errorf("ended after %v, want the 12 s of its timeout", took)
 		}
 		wantRequests(t, s.world.Git.Server, githttp.OpFetchRefs, 2)
 	})
