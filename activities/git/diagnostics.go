@@ -60,7 +60,7 @@ func (d *diagnostics) take() {
 		d.prepared(said)
 		return
 	}
-	if len(bytes.TrimSpace(line)) == 0 || d.progressed(line) {
+	if len(bytes.TrimSpace(line)) == 0 || d.progressed(line) || bytes.HasPrefix(line, []byte(cannotRun)) {
 		return
 	}
 	if room := maxKept - d.head.Len(); room > len(line) && len(d.tail) == 0 {

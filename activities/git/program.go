@@ -94,6 +94,14 @@ func (g *program) serves(r *remote) bool {
 // setting is one value of git's configuration.
 type setting struct{ key, value string }
 
+// noAlternateRefs is what git is to run for the refs of the checkout that a shadow
+// borrows from, which the shadow has already. There is no such program, which git
+// sees before it makes a process for it, says in cannotRun, and goes on.
+const (
+	noAlternateRefs = "holdfast-none"
+	cannotRun       = "error: cannot run " + noAlternateRefs + ":"
+)
+
 // settings are those of every run. Nothing that a file says about hooks,
 // filters, helpers or automatic work is in force.
 func (g *program) settings() []setting {
@@ -105,7 +113,7 @@ func (g *program) settings() []setting {
 		{"core.askPass", "false"},
 		{"core.hooksPath", "/dev/null"},
 		{"core.fsmonitor", "false"},
-		{"core.alternateRefsCommand", "true"},
+		{"core.alternateRefsCommand", noAlternateRefs},
 		{"core.logAllRefUpdates", "false"},
 		{"core.protectHFS", "true"},
 		{"core.protectNTFS", "true"},

@@ -2,6 +2,7 @@ package git
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -304,4 +305,24 @@ func TestProgramCancel(t *testing.T) {
 	}
 	w.whole()
 	workIsEmpty(t, filepath.Join(w.checkout, ".git"))
+}
+
+// What git says of the program that it is to miss is not taken for a failure.
+func TestProgramMissesNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.commit("second")
+	w.push("main")
+	w.server.Script(simulator.Reset().On(githttp.OpUploadPack))
+	ctx, _ := recorded(t)
+	_, err := newTestProgram(t, limits{}).fetch(ctx, remoteAt(t, w.url(), Credentials{}), w.open(), "")
+	failed, ok := errors.AsType[*programError](err)
+	if !ok || failed.stderr == "" || strings.Contains(failed.stderr, noAlternateRefs) {
+		t.Errorf("%v: %+v", err, failed)
+	}
+	said := &diagnostics{progress: &progress{}}
+	fmt.Fprintf(said, "%s No such file or directory\nfatal: something\n", cannotRun)
+	if text := said.text(); text != "fatal: something\n" {
+		t.Errorf("kept %q", text)
+	}
 }
