@@ -117,7 +117,7 @@ func TestGitFetchUnknownHostOnce(t *testing.T) {
 	withEngines(t, func(t *testing.T, s *stage) {
 		s.work()
 		s.repo(3)
-		s.git("-C", s.checkout, "remote", "set-url", "origin", "http://git.holdfast.invalid/team/project")
+		s.git("-C", s.checkout, "remote", "set-url", "origin", "https://git.holdfast.invalid/team/project")
 		admission := s.admit(func(r contract.GitAdmissionRequest) error {
 			if r.Attempt == 2 {
 				s.git("-C", s.checkout, "remote", "set-url", "origin", s.world.Git.RepoURL(repository))

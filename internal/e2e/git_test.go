@@ -97,7 +97,7 @@ func TestGitUnknownHost(t *testing.T) {
 	withEngines(t, func(t *testing.T, s *stage) {
 		s.work()
 		s.repo(1)
-		h := s.fetch("unknown-host", contract.GitFetchInput{URL: "http://git.holdfast.invalid/team/project"})
+		h := s.fetch("unknown-host", contract.GitFetchInput{URL: "https://git.holdfast.invalid/team/project"})
 		result := finish(s, h)
 		if result.Outcome != contract.OutcomeFailed || result.Error == nil || result.Error.Attempts != 2 {
 			t.Fatalf("outcome %s (%+v), want failed after 2 attempts", result.Outcome, result.Error)
