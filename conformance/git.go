@@ -89,16 +89,18 @@ func Git(t *testing.T, start func(t *testing.T) GitAdapter) {
 // files. The engine under test must have a limit of 512 MiB for the memory of a
 // process and of 1 GiB for the disk that an operation fills. It takes minutes.
 func GitBig(t *testing.T, start func(t *testing.T) GitAdapter) {
+	origin := newGitOrigin(t)
 	for _, tc := range gitBigCases { // one after the other, for each takes much
-		t.Run(tc.name, func(t *testing.T) { tc.run(newGitWorld(t, start(t))) })
+		t.Run(tc.name, func(t *testing.T) { tc.run(newGitWorld(t, start(t), origin)) })
 	}
 }
 
 func runGit(t *testing.T, start func(t *testing.T) GitAdapter, cases []gitCase) {
+	origin := newGitOrigin(t)
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			tc.run(newGitWorld(t, start(t)))
+			tc.run(newGitWorld(t, start(t), origin))
 		})
 	}
 }

@@ -44,23 +44,48 @@ type gitWorld struct {
 	dirs map[string]gitDirs
 }
 
-func newGitWorld(t *testing.T, a GitAdapter) *gitWorld {
+// newGitOrigin is a directory with what every world begins with, to be copied: its
+// repository, with one commit, and the author's working copy.
+func newGitOrigin(t *testing.T) string {
 	t.Helper()
-	w := &gitWorld{t: t, engine: a, author: filepath.Join(a.Root, "author"), work: filepath.Join(a.Root, "work"), dirs: map[string]gitDirs{}}
-	w.outside = filepath.Join(w.work, "outside")
-	for _, dir := range []string{filepath.Join(a.Root, "remotes"), w.outside} {
-		w.check(os.MkdirAll(dir, 0o755))
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
 	}
-	w.write(w.outside, "canary", "sings\n")
-	host, err := githttp.Start(githttp.Options{Root: filepath.Join(a.Root, "remotes")})
+	w := placeGitWorld(t, root)
+	w.check(w.host.Create(gitRepo, 0))
+	// The author's pushes must leave no process behind.
+	w.git(w.host.Dir(gitRepo), "config", "receive.autogc", "false")
+	w.git(root, "init", "-q", "-b", "main", w.author)
+	w.git(w.author, "remote", "add", "origin", w.host.Dir(gitRepo))
+	w.commit("first")
+	w.publish("main")
+	return root
+}
+
+// placeGitWorld starts the host of a world that has nothing yet.
+func placeGitWorld(t *testing.T, root string) *gitWorld {
+	t.Helper()
+	w := &gitWorld{t: t, author: filepath.Join(root, "author"), work: filepath.Join(root, "work"), dirs: map[string]gitDirs{}}
+	host, err := githttp.Start(githttp.Options{Root: filepath.Join(root, "remotes")})
 	w.check(err)
 	t.Cleanup(func() { host.Close() })
 	w.host = host
-	w.check(host.Create(gitRepo, 0))
-	w.git(a.Root, "init", "-q", "-b", "main", w.author)
-	w.git(w.author, "remote", "add", "origin", host.Dir(gitRepo))
-	w.commit("first")
-	w.publish("main")
+	return w
+}
+
+func newGitWorld(t *testing.T, a GitAdapter, origin string) *gitWorld {
+	t.Helper()
+	for _, part := range []string{"remotes", "author"} {
+		if err := os.CopyFS(filepath.Join(a.Root, part), os.DirFS(filepath.Join(origin, part))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := placeGitWorld(t, a.Root)
+	w.engine, w.outside = a, filepath.Join(w.work, "outside")
+	w.check(os.MkdirAll(w.outside, 0o755))
+	w.write(w.outside, "canary", "sings\n")
+	w.write(w.author, ".git/config", strings.ReplaceAll(w.read(w.author, ".git/config"), origin, a.Root))
 	t.Cleanup(w.unharmed)
 	return w
 }
@@ -96,7 +121,13 @@ func (w *gitWorld) command(dir string, args ...string) *exec.Cmd {
 		}
 	}
 	cmd.Env = append(cmd.Env, "LC_ALL=C", "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1", "GIT_TERMINAL_PROMPT=0", "GIT_OPTIONAL_LOCKS=0",
-		"GIT_AUTHOR_NAME=A", "GIT_AUTHOR_EMAIL=a@example.com", "GIT_COMMITTER_NAME=A", "GIT_COMMITTER_EMAIL=a@example.com")
+		"GIT_AUTHOR_NAME=A", "GIT_AUTHOR_EMAIL=a@example.com", "GIT_COMMITTER_NAME=A", "GIT_COMMITTER_EMAIL=a@example.com",
+		// No process more than is asked for, and none left behind; fsck would start
+		// two for files that no engine writes.
+		"GIT_CONFIG_COUNT=4", "GIT_CONFIG_KEY_0=gc.auto", "GIT_CONFIG_VALUE_0=0",
+		"GIT_CONFIG_KEY_1=maintenance.auto", "GIT_CONFIG_VALUE_1=false",
+		"GIT_CONFIG_KEY_2=core.commitGraph", "GIT_CONFIG_VALUE_2=false",
+		"GIT_CONFIG_KEY_3=core.multiPackIndex", "GIT_CONFIG_VALUE_3=false")
 	return cmd
 }
 
@@ -150,8 +181,11 @@ func (w *gitWorld) dir(name string) string { return filepath.Join(w.work, name) 
 // checkout makes a checkout that follows the repository, by git itself.
 func (w *gitWorld) checkout(name string, args ...string) string {
 	w.t.Helper()
-	dir := w.dir(name)
-	w.git(w.work, append(append([]string{"clone", "-q"}, args...), "file://"+w.host.Dir(gitRepo), dir)...)
+	dir, from := w.dir(name), w.host.Dir(gitRepo)
+	if len(args) > 0 { // of which some need a transport
+		from = "file://" + from
+	}
+	w.git(w.work, append(append([]string{"clone", "-q"}, args...), from, dir)...)
 	w.git(dir, "remote", "set-url", "origin", w.url())
 	return dir
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -102,9 +103,13 @@ func (g *program) run(ctx context.Context, j job) (err error) {
 	}
 	said := words.text()
 	heard := said + diag.text()
-	if j.remote != nil && result.End == spawn.Signalled && result.Signal == syscall.SIGPIPE {
+	switch {
+	case j.remote == nil:
+	case result.End == spawn.Signalled && result.Signal == syscall.SIGPIPE:
 		heard += hungUpOn
 		result = spawn.Result{ExitCode: 128}
+	case j.remote.Transport == policies.GitSSH && said == "" && onlySSHFailed(heard):
+		heard += hungUpOn
 	}
 	failed := programFailed(result, scrub(heard, j.remote), failure)
 	failed.unsent = beforeSession.MatchString(said)
@@ -114,6 +119,25 @@ func (g *program) run(ctx context.Context, j job) (err error) {
 // hungUpOn is what git says when ssh, or a local receive-pack, has gone. Where it
 // still writes to it, it dies of that without a word, as often as not.
 const hungUpOn = "\nfatal: the remote end hung up unexpectedly\n"
+
+// onlySSHFailed reports whether git says no more than that ssh gave it nothing. An
+// ssh that is silent too, which tells errors only, has lost its connection before
+// there was a session: that it tells as a matter of course, not as an error.
+func onlySSHFailed(text string) bool {
+	failed := false
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		failed = failed || line == "fatal: Could not read from remote repository."
+		switch {
+		case line == "", strings.HasPrefix(line, "Cloning into '"), strings.HasPrefix(line, "error: failed to push some refs to '"),
+			line == "fatal: Could not read from remote repository.",
+			line == "Please make sure you have the correct access rights", line == "and the repository exists.":
+		default:
+			return false
+		}
+	}
+	return failed
+}
 
 // prepare makes the environment of a run and, for a remote over HTTP, starts the
 // relay to it.

@@ -236,3 +236,28 @@ func TestProgramHungUpOn(t *testing.T) {
 		}
 	}
 }
+
+// G4: ssh tells errors only, and a connection that ends before there is a session
+// is none to it: now and then all that is left is git's word that it got nothing.
+func TestProgramSilentSSH(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
+	t.Setenv("SSH_AUTH_SOCK", filepath.Join(dir, "agent"))
+	for _, tc := range []struct {
+		script, reason string
+		retry          bool
+	}{
+		{"exit 255", "timeout", true},
+		{"echo 'something else' >&2; exit 255", "unclassified", false},
+		{"echo 'Permission denied (publickey).' >&2; exit 255", "auth", false},
+	} {
+		if err := os.WriteFile(filepath.Join(dir, "ssh"), []byte("#!/bin/sh\n"+tc.script+"\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		ctx, rec := recorded(t)
+		_, err := newTestProgram(t, limits{}).lsRemote(ctx, remoteAt(t, "git@git.example:r", Credentials{Kind: CredentialSSHAgent}))
+		if f := failureOf(t, policies.OpLsRemote, rec, err); f.Reason != tc.reason || f.RetrySame != tc.retry {
+			t.Errorf("%s: %+v, want %s", tc.script, f, tc.reason)
+		}
+	}
+}
