@@ -80,8 +80,9 @@ type gitCase struct {
 // out is the same for every engine.
 func Git(t *testing.T, start func(t *testing.T) GitAdapter) {
 	runGit(t, start, slices.Concat(
+		gitHostileCases, // the longest first
 		gitListCases, gitFetchCases, gitCloneCases, gitAdvanceCases, gitPushCases,
-		gitFaultCases, gitPushFaultCases, gitAuthCases, gitSSHCases, gitCancelCases, gitHostileCases, gitCheckoutCases,
+		gitFaultCases, gitPushFaultCases, gitAuthCases, gitSSHCases, gitCancelCases, gitCheckoutCases,
 	))
 }
 

@@ -42,6 +42,8 @@ type gitWorld struct {
 	work, outside string
 	// dirs are the git directories of checkouts, where they are known.
 	dirs map[string]gitDirs
+	// known is what git said of checkouts.
+	known map[string]gitKnown
 }
 
 // newGitOrigin is a directory with what every world begins with, to be copied: its
@@ -66,7 +68,7 @@ func newGitOrigin(t *testing.T) string {
 // placeGitWorld starts the host of a world that has nothing yet.
 func placeGitWorld(t *testing.T, root string) *gitWorld {
 	t.Helper()
-	w := &gitWorld{t: t, author: filepath.Join(root, "author"), work: filepath.Join(root, "work"), dirs: map[string]gitDirs{}}
+	w := &gitWorld{t: t, author: filepath.Join(root, "author"), work: filepath.Join(root, "work"), dirs: map[string]gitDirs{}, known: map[string]gitKnown{}}
 	host, err := githttp.Start(githttp.Options{Root: filepath.Join(root, "remotes")})
 	w.check(err)
 	t.Cleanup(func() { host.Close() })
