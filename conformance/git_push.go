@@ -293,6 +293,16 @@ func gitPushesShallow(w *gitWorld) {
 	ours := w.local(dir, "local", "ours")
 	plan := contract.GitPushPlan{Intent: contract.GitPushIntent{Ref: "refs/heads/main", Old: top, New: ours}, Found: top}
 	w.push("shallow", dir, w.plan("shallow", contract.GitRequest{Dir: dir}, plan))
+	// The remote has the commit at the edge, and no ref tells so any more.
+	w.commit("meanwhile")
+	w.publish("main")
+	w.push("shallow, to who moved on", dir, contract.GitPushIntent{Ref: "refs/heads/topic", New: ours})
+	w.push("shallow, the edge itself", dir, contract.GitPushIntent{Ref: "refs/heads/edge", New: top})
+	// One with another history lacks what is behind the edge.
+	w.check(w.host.Create("other.git", 2))
+	w.fails("shallow, to another", w.engine.Push, contract.GitRequest{
+		Dir: dir, URL: w.host.RepoURL("other.git"), Intent: &contract.GitPushIntent{Ref: "refs/heads/topic", New: ours},
+	}, gitWant{reason: "format", effect: notSent, hint: "--unshallow"})
 }
 
 // G12: a local remote is pushed to by path and by URL.

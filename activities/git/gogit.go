@@ -144,6 +144,11 @@ func (g *goGit) discover(ctx context.Context, r *remote) (transport.UploadPackSe
 // advertised are the refs that the other side of a session has.
 func advertised(ctx context.Context, session transport.Session) (*packp.AdvRefs, error) {
 	adv, err := session.AdvertisedReferencesContext(ctx)
+	if c, ok := ctx.Value(callKey{}).(*call); ok {
+		if cut := c.finish(err == nil || errors.Is(err, transport.ErrEmptyRemoteRepository)); cut != nil {
+			return nil, cut
+		}
+	}
 	var odd *packp.ErrUnexpectedData
 	switch {
 	case errors.Is(err, transport.ErrEmptyRemoteRepository):

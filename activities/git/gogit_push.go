@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
@@ -50,6 +51,8 @@ type push struct {
 	checkout *checkout
 	name     plumbing.ReferenceName
 	old, new plumbing.Hash
+	// edge says that commits are sent whose parents are not here.
+	edge bool
 	// begun says that the request may have left, and begins is called before.
 	begun  bool
 	begins func()
@@ -114,6 +117,11 @@ func (p *push) withPack(ctx context.Context, adv *packp.AdvRefs, use func(*os.Fi
 	if err != nil {
 		return err
 	}
+	edge, err := p.checkout.shallow()
+	if err != nil {
+		return err
+	}
+	p.edge = slices.ContainsFunc(objects, func(h plumbing.Hash) bool { return edge[h] })
 	root, err := os.OpenRoot(p.checkout.common)
 	if err != nil {
 		return err
@@ -210,7 +218,7 @@ func (p *push) post(ctx context.Context, endpoint *transport.Endpoint, command *
 // if the connection did not end as it should; without it, nothing is known.
 func (p *push) judge(report *packp.ReportStatus, err error) error {
 	if report != nil && report.UnpackStatus != "" && report.UnpackStatus != "ok" {
-		return &unsentError{rejected(report.UnpackStatus)}
+		return &unsentError{p.rejected(report.UnpackStatus)}
 	}
 	if report != nil {
 		for _, status := range report.CommandStatuses {
@@ -219,7 +227,7 @@ func (p *push) judge(report *packp.ReportStatus, err error) error {
 			case status.Status == "ok":
 				return nil
 			default:
-				return &unsentError{rejected(status.Status)}
+				return &unsentError{p.rejected(status.Status)}
 			}
 		}
 	}
@@ -230,9 +238,12 @@ func (p *push) judge(report *packp.ReportStatus, err error) error {
 }
 
 // rejected says why a remote did not move a ref.
-func rejected(text string) error {
-	if movedMeanwhile.MatchString(text) {
+func (p *push) rejected(text string) error {
+	switch {
+	case movedMeanwhile.MatchString(text):
 		return errLeaseLost
+	case p.edge && lacksHistory.MatchString(text):
+		return errShallowPush
 	}
 	return errPushRefused
 }

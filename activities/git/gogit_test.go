@@ -155,8 +155,9 @@ func there0(there []string) string {
 	return there[0]
 }
 
-// A push whose remote has what is behind the edge of a shallow checkout works;
-// one whose remote has not is refused before anything is sent.
+// A push whose remote has what is behind the edge of a shallow checkout works,
+// whether it tells so or not; one whose remote has not is refused, by us before
+// anything is sent if it has nothing at all.
 func TestPushOfShallow(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -173,9 +174,34 @@ func TestPushOfShallow(t *testing.T) {
 	if err := e.push(ctx, remoteAt(t, w.url(), Credentials{}), c, contract.GitPushIntent{Ref: "refs/heads/main", Old: old, New: next}); err != nil {
 		t.Errorf("to the remote that it came from: %+v", failureOf(t, policies.OpPush, rec, err))
 	}
+	// The remote has moved on, and tells no more of the commit at the edge.
+	w.commit("meanwhile")
+	run(t, w.author, "push", "-q", "-f", "origin", "main")
+	for name, edge := range map[string]string{"topic": next, "edge": old} {
+		ref := "refs/heads/" + name
+		ctx, rec := recorded(t)
+		if err := e.push(ctx, remoteAt(t, w.url(), Credentials{}), c, contract.GitPushIntent{Ref: ref, New: edge}); err != nil {
+			t.Errorf("%s to the remote that moved on: %+v", name, failureOf(t, policies.OpPush, rec, err))
+		}
+		if got := run(t, w.bare, "rev-parse", ref); got != edge {
+			t.Errorf("%s is %s, want %s", name, got, edge)
+		}
+	}
+	run(t, w.bare, "fsck", "--strict")
+	// Another one has a history, and not ours.
+	run(t, w.root, "init", "-q", "--bare", filepath.Join(w.root, "srv", "other.git"))
+	other := filepath.Join(w.root, "other")
+	run(t, w.root, "init", "-q", other)
+	run(t, other, "commit", "-q", "--allow-empty", "-m", "other")
+	run(t, other, "push", "-q", filepath.Join(w.root, "srv", "other.git"), "HEAD:refs/heads/other")
+	otherCtx, otherRec := recorded(t)
+	err := e.push(otherCtx, remoteAt(t, w.server.RepoURL("other.git"), Credentials{}), c, contract.GitPushIntent{Ref: "refs/heads/main", New: next})
+	if f := failureOf(t, policies.OpPush, otherRec, err); f.Rule != "G10/shallow" || f.Effect != "not_sent" {
+		t.Errorf("to one of another history: %+v", f)
+	}
 	run(t, w.root, "init", "-q", "--bare", filepath.Join(w.root, "srv", "empty.git"))
 	w.server.Reset()
-	err := e.push(ctx, remoteAt(t, w.server.RepoURL("empty.git"), Credentials{}), c, contract.GitPushIntent{Ref: "refs/heads/main", New: next})
+	err = e.push(ctx, remoteAt(t, w.server.RepoURL("empty.git"), Credentials{}), c, contract.GitPushIntent{Ref: "refs/heads/main", New: next})
 	if f := failureOf(t, policies.OpPush, rec, err); f.Rule != "G10/shallow" || f.Effect != "not_sent" {
 		t.Errorf("to an empty one: %+v", f)
 	}

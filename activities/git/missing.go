@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"regexp"
 
 	"github.com/go-git/go-git/v5/plumbing"
 
@@ -13,6 +14,9 @@ import (
 
 // errShallowPush is a push of a history of which a part is neither here nor there.
 var errShallowPush = refuse(policies.ReasonFormat, "G10/shallow", "the checkout is shallow and the remote does not have what is behind its edge; fetch the whole history first with \"git fetch --unshallow\"")
+
+// lacksHistory is how a remote refuses commits whose parents it does not have.
+var lacksHistory = regexp.MustCompile(`^(?:missing necessary objects|shallow update not allowed)`)
 
 // errLostObject is a store that lacks an object which a commit in it needs.
 var errLostObject = refuse(policies.ReasonFormat, "G3/checkout", "an object of a commit is not in the checkout; run \"git fsck\" in it, or clone it again")
@@ -55,6 +59,7 @@ func (c *checkout) missing(ctx context.Context, what plumbing.Hash, there []plum
 		err := l.object(end)
 		return l.out, err
 	}
+	w.whole = len(there) == 0
 	fresh, err := w.fresh(ctx, commit.Hash)
 	if err != nil {
 		return nil, err
@@ -72,8 +77,8 @@ func (c *checkout) missing(ctx context.Context, what plumbing.Hash, there []plum
 	return l.out, nil
 }
 
-// fresh are the commits of a history that the other side does not have. It has
-// what it said it has, and all before.
+// fresh are the commits of a history that the other side is not known to have. It
+// has what it said it has, and all before.
 func (w *walk) fresh(ctx context.Context, tip plumbing.Hash) ([]*visited, error) {
 	if err := w.add(tip); err != nil {
 		return nil, err
@@ -85,8 +90,13 @@ func (w *walk) fresh(ctx context.Context, tip plumbing.Hash) ([]*visited, error)
 		}
 		v := w.next()
 		if !v.there {
-			if w.edge[v.Hash] {
+			if w.edge[v.Hash] && w.whole {
 				return nil, errShallowPush
+			}
+			if w.edge[v.Hash] {
+				// Somewhere behind its tips the other side may have this commit, and
+				// will say so if it lacks what comes before.
+				v.before = nil
 			}
 			met = append(met, v)
 		}

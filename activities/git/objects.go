@@ -117,6 +117,8 @@ type walk struct {
 	queue byDate
 	// open is how many of the queue may be new to the other side.
 	open int
+	// whole says that the other side has nothing, and needs all of a history.
+	whole bool
 }
 
 // visited is a commit of a walk, without its texts.

@@ -73,6 +73,8 @@ func refusedPush(porcelain []byte) error {
 		return nil
 	case string(m[1]) == "rejected", movedMeanwhile.Match(m[2]):
 		return &unsentError{errLeaseLost}
+	case lacksHistory.Match(m[2]):
+		return &unsentError{errShallowPush}
 	}
 	return &unsentError{errPushRefused}
 }

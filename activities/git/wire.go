@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -24,7 +25,52 @@ type call struct {
 	mu        sync.Mutex
 	err       error
 	redirects int
+	// list is the body of a list of refs, of which go-git reads as much as it wants.
+	list *limitedBody
 }
+
+// finish reads the rest of a list of refs: what is behind its last line may still
+// be missing. It returns what was wrong.
+func (c *call) finish(read bool) error {
+	c.mu.Lock()
+	list := c.list
+	c.list = nil
+	c.mu.Unlock()
+	if list == nil {
+		return nil
+	}
+	defer list.Close()
+	if !read {
+		return nil
+	}
+	_, err := io.Copy(io.Discard, list)
+	return err
+}
+
+// beginsList checks the first line of a list of refs, whose line feed some servers
+// leave out.
+func beginsList(r *bufio.Reader, service string) error {
+	first := "# service=" + service
+	line, err := r.Peek(4 + len(first))
+	short := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+	if err != nil && !short {
+		return err
+	}
+	for _, n := range []int{len(first) + 5, len(first) + 4} {
+		switch want := fmt.Sprintf("%04x%s", n, first); {
+		case string(line) == want:
+			return nil
+		case short && strings.HasPrefix(want, string(line)):
+			return errEarlyEOF
+		}
+	}
+	return errProtocol
+}
+
+// listBody is closed by who holds it.
+type listBody struct{ *limitedBody }
+
+func (listBody) Close() error { return nil }
 
 // sentOn counts a redirect, and reports whether it was one too many.
 func (c *call) sentOn() bool {
@@ -88,7 +134,7 @@ func (wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	case !isGitAnswer(req, resp):
 		err = errNotGit
 	default:
-		err = c.guard(resp, discovery)
+		err = c.guard(req, resp, discovery)
 	}
 	if err != nil {
 		resp.Body.Close()
@@ -97,8 +143,9 @@ func (wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// guard refuses an answer without a body, which go-git would take for success.
-func (c *call) guard(resp *http.Response, discovery bool) error {
+// guard refuses an answer without a body, and a list of refs that does not begin as
+// one: go-git would take both for success.
+func (c *call) guard(req *http.Request, resp *http.Response, discovery bool) error {
 	r := bufio.NewReader(resp.Body)
 	if _, err := r.Peek(1); errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return errEmptyReply
@@ -106,10 +153,18 @@ func (c *call) guard(resp *http.Response, discovery bool) error {
 		return err
 	}
 	b := &limitedBody{body: resp.Body, reader: notedReader{r, c}, left: -1}
-	if discovery {
-		b.left, b.end, b.note = c.limit, errOutputLimit, c.note
+	if !discovery {
+		resp.Body = b
+		return nil
 	}
-	resp.Body = b
+	if err := beginsList(r, req.URL.Query().Get("service")); err != nil {
+		return err
+	}
+	b.left, b.end, b.note = c.limit, errOutputLimit, c.note
+	c.mu.Lock()
+	c.list = b
+	c.mu.Unlock()
+	resp.Body = listBody{b}
 	return nil
 }
 
