@@ -87,7 +87,7 @@ func (k *checker) gitAuthProfile(path string, a GitAuthProfile) {
 	}
 	for i, host := range a.Hosts {
 		if !bareHost(host) {
-			k.fail(item(hosts, i), "not a host: write its name or address alone, such as github.com")
+			k.fail(item(hosts, i), "not a host: write its name or address alone, such as github.com or ::1")
 		}
 	}
 	k.once(hosts, a.Hosts)
@@ -99,7 +99,7 @@ func bareHost(host string) bool {
 	if ip, err := netip.ParseAddr(host); err == nil {
 		return ip.Zone() == ""
 	}
-	return host != "" && !strings.ContainsAny(host, "/:@[]?#* \t\n")
+	return host != "" && !strings.HasSuffix(host, ".") && !strings.ContainsAny(host, "/:@[]?#* \t\n")
 }
 
 var gatewayScopes = []string{"sends", "runs", "git", "deliveries"}
